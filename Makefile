@@ -1,0 +1,32 @@
+# The two commands of the README are `make demo` and `make test`; each sets up .venv by itself.
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+
+.PHONY: demo test slow check lint types clean
+
+demo: .venv/ready
+	$(BIN)/mirada demo
+
+test: .venv/ready
+	$(BIN)/python -m pytest -n 2
+
+slow: .venv/ready
+	$(BIN)/python -m pytest -m slow
+
+check: lint types test
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/ready
+	$(BIN)/mypy
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,99 @@
+"""Options in and out: YAML files, overrides, and one clear line for each mistake in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from mirada.config import Block, Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
+from mirada.errors import ConfigError, suggestion
+
+
+BLOCKS: Mapping[str, type[Block]] = {
+    "data": DataConfig,
+    "model": ModelConfig,
+    "training": TrainingConfig,
+    "search": SearchConfig,
+}
+
+
+def parse(values: Mapping[str, Any], *, where: str = "options") -> Config:
+    """Build the checked options from nested values.
+
+    Raises ConfigError, one line, for an unknown key (with the nearest valid name), a wrong type, or a contradiction.
+    """
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_explain(error)}") from None
+
+
+def load(path: Path) -> Config:
+    """Read options from a YAML file; raises ConfigError naming the file."""
+    return parse(load_yaml(path), where=str(path))
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping; raises ConfigError naming the file and, for bad syntax, the line."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected a mapping of options, got {type(values).__name__}")
+    return cast(dict[str, Any], values)
+
+
+def dump(config: Block) -> str:
+    """Write options as YAML, in the order of the fields."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+BlockType = TypeVar("BlockType", bound=Block)
+
+
+def changed(block: BlockType, values: Mapping[str, Any]) -> BlockType:
+    """Return a block with some values changed, checked again; raises ConfigError."""
+    try:
+        return type(block).model_validate({**block.model_dump(), **values})
+    except ValidationError as error:
+        raise ConfigError(_explain(error)) from None
+
+
+def _explain(error: ValidationError) -> str:
+    """Turn pydantic's first complaint into one line."""
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    name = ".".join(path)
+    if first["type"] == "extra_forbidden":
+        return f"unknown option {name!r}{suggestion(path[-1], known_names(path[:-1]))}"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return message
+    return f"{name}: {message[0].lower()}{message[1:]} (got {first['input']!r})"
+
+
+def known_names(path: list[str]) -> list[str]:
+    """List the options of the block at `path`; of all blocks at the top, so that a misplaced name is found too."""
+    block: type[BaseModel] = BLOCKS.get(path[0], Config) if path else Config
+    names = list(block.model_fields)
+    if not path:
+        names += [f"{top}.{leaf}" for top, leaf in leaves()]
+    return names
+
+
+def leaves() -> list[tuple[str, str]]:
+    """List every option as (block, name); a name stands in one block only."""
+    return [(top, leaf) for top, block in BLOCKS.items() for leaf in block.model_fields]

@@ -1,0 +1,146 @@
+"""What greedy choice, beam search and sampling share: the step function, the rules about tokens, the paths they return.
+
+Letters for shapes: `B` sentences of the batch, `A` sentences still searched, `K` hypotheses a sentence, `N` = `A` × `K`
+rows of a step (the rows of a sentence are neighbours), `V` vocabulary, `S` source positions, `T` steps, `n` outputs.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+BLOCK = 64
+
+
+class Specials(NamedTuple):
+    """Ids of the four special tokens, the same in every vocabulary."""
+
+    unk: int = 0
+    pad: int = 1
+    bos: int = 2
+    eos: int = 3
+
+
+SPECIALS = Specials()
+
+
+class StepResult(Protocol):
+    """What a search reads of one decoder step."""
+
+    @property
+    def logits(self) -> Tensor:
+        """Scores of the next token before the softmax, `[N, V]`."""
+
+    @property
+    def state(self) -> Any:
+        """The decoder's next state: a tree of tensors `[N, …]`."""
+
+    @property
+    def attention(self) -> Tensor | None:
+        """Attention weights `[N, S]`, or None for a decoder without."""
+
+
+class StepFunction(Protocol):
+    """One decoder step: row i of the `N` previous tokens belongs to row i // (N / A) of the memory."""
+
+    def __call__(self, token: Tensor, state: Any, memory: Any, /) -> StepResult:
+        """Take the tokens `[N]`, the state (a tree of `[N, …]`) and the memory (a tree of `[A, …]`)."""
+
+
+class Rules(NamedTuple):
+    """How long outputs may become and which tokens may come next."""
+
+    limits: Tensor  # [B] most tokens of each output, </s> not counted
+    prefix: Tensor  # [B, P] tokens that each output must start with, padded at the right
+    prefix_lengths: Tensor  # [B]
+    shortest_prefix: int  # min(prefix_lengths), as a number
+    min_length: int  # fewest tokens before </s>
+    ngram_size: int  # no n-gram of this size comes twice; 0: no such rule
+
+
+class Paths(NamedTuple):
+    """Outputs of a search, </s> included where it was produced. What lies beyond an output's length has no meaning."""
+
+    tokens: Tensor  # [B, n, T]
+    log_probabilities: Tensor  # [B, n, T] of each token
+    lengths: Tensor  # [B, n] tokens of each output; 0 marks a place that was never filled
+    attention: Tensor | None  # [B, n, T, S]
+
+
+def penalty(length: Any, alpha: float) -> Any:
+    """Length penalty ((5 + n) / 6)^α of a number or a float tensor (Wu et al. 2016, section 7, eq. 14)."""
+    return ((5 + length) / 6) ** alpha
+
+
+def producible(logits: Tensor) -> Tensor:
+    """Copy logits `[N, V]`, at least in float32, with −inf on `<pad>` and `<s>`, which no output contains.
+
+    A softmax over the result gives those two no probability: every log-probability of mirada is normalised like this.
+    """
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
+    logits[:, SPECIALS.pad] = -inf
+    logits[:, SPECIALS.bos] = -inf
+    return logits
+
+
+def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the `k` largest of every row of `[N, V]`, largest first, and their columns: two tensors `[N, k]`.
+
+    On a CPU, `topk` and `argmax` read one number at a time while `amax` is vectorised. The k largest numbers lie in the
+    k blocks with the largest maxima, so those are found first and only they are searched: exact, and faster.
+    """
+    rows, columns = values.shape
+    if values.device.type != "cpu" or columns < BLOCK * max(k, BLOCK):
+        return values.topk(k, dim=1)
+    padded = torch.nn.functional.pad(values, (0, -columns % BLOCK), value=-inf)
+    blocks = padded.view(rows, -1, BLOCK)
+    best = blocks.amax(2).topk(k, dim=1).indices
+    found = blocks.gather(1, best[:, :, None].expand(-1, -1, BLOCK)).flatten(1).topk(k, dim=1)
+    columns_found = best.gather(1, found.indices // BLOCK) * BLOCK + found.indices % BLOCK
+    # A row of −inf only may name a column of the padding.
+    return found.values, columns_found.clamp(max=columns - 1)
+
+
+def allowed(logits: Tensor, rules: Rules, sentences: Tensor, step: int, history: Tensor | None) -> Tensor:
+    """Put −inf on the tokens that may not come next; the others keep their logits, so probabilities stay the model's.
+
+    `logits` `[N, V]` come from `producible`, `sentences` `[A]` says whose rows they are, `history` `[N, step]` holds the
+    tokens so far and is only needed for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
+    """
+    choice = logits
+    early = step < rules.min_length
+    if early or history is not None:
+        choice = logits.clone()
+        if early:
+            choice[:, SPECIALS.eos] = -inf
+        if history is not None:
+            choice.masked_fill_(repeats(history, rules.ngram_size, logits.shape[1]), -inf)
+        stuck = choice.amax(1) == -inf
+        choice[:, SPECIALS.eos] = torch.where(stuck, logits[:, SPECIALS.eos], choice[:, SPECIALS.eos])
+    if step < rules.prefix.shape[1]:
+        choice = _forced(choice, logits, rules, sentences, step)
+    return choice
+
+
+def repeats(history: Tensor, size: int, vocabulary: int) -> Tensor:
+    """Mark the tokens that would complete an n-gram already in `history` `[N, t]`: `[N, V]` bool."""
+    marks = torch.zeros(history.shape[0], vocabulary, dtype=torch.bool, device=history.device)
+    if history.shape[1] < size:
+        return marks
+    ngrams = history.unfold(1, size, 1)  # [N, t - size + 1, size]
+    start = history[:, history.shape[1] - size + 1 :]  # [N, size - 1]
+    repeated = (ngrams[:, :, :-1] == start[:, None]).all(2)
+    # n-grams that begin otherwise mark <pad>, which is forbidden anyway.
+    return marks.scatter_(1, torch.where(repeated, ngrams[:, :, -1], SPECIALS.pad), True)
+
+
+def _forced(choice: Tensor, logits: Tensor, rules: Rules, sentences: Tensor, step: int) -> Tensor:
+    """Leave only the prefix's token to the sentences whose prefix is not used up yet."""
+    rows = logits.shape[0] // sentences.shape[0]
+    token = rules.prefix[sentences, step].repeat_interleave(rows)[:, None]
+    inside = (rules.prefix_lengths[sentences] > step).repeat_interleave(rows)[:, None]
+    only = torch.full_like(logits, -inf).scatter_(1, token, logits.gather(1, token))
+    return torch.where(inside, only, choice)

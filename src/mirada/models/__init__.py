@@ -1,0 +1,96 @@
+"""The systems. `build_model` is the only place that reads options and chooses; the layers take plain numbers."""
+
+from __future__ import annotations
+
+from mirada.config import ModelConfig
+from mirada.models.attention import build_score
+from mirada.models.bahdanau import Bahdanau
+from mirada.models.base import Memory, Model, Outputs, Step
+from mirada.models.classic import Classic
+from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
+from mirada.models.encoder import Bridge, RecurrentEncoder
+from mirada.models.luong import Luong
+from mirada.models.recurrence import Stack
+from mirada.models.transformer import Sizes, Transformer
+
+__all__ = ["Memory", "Model", "Outputs", "Step", "build_model"]
+
+AnyModel = Classic | Bahdanau | Luong | Transformer
+
+
+def build_model(options: ModelConfig, *, source_vocab: int, target_vocab: int) -> AnyModel:
+    """Make the model that the options describe, with fresh weights from torch's random state."""
+    embeddings = _embeddings(options, source_vocab, target_vocab)
+    if options.decoder == "transformer":
+        return _transformer(options, embeddings)
+    encoder = RecurrentEncoder(
+        options.rnn_type,
+        embeddings[0],
+        options.direction_size,
+        layers=options.enc_layers,
+        bidirectional=options.both_directions,
+        reverse=options.reverse_source,
+        drops=(options.dropout, options.recurrent_dropout),
+    )
+    stack = Stack(
+        options.rnn_type,
+        options.embedding_dim,
+        options.hidden_size,
+        layers=options.dec_layers,
+        dropout=options.dropout,
+        recurrent=options.recurrent_dropout,
+    )
+    bridge, output, readout = _bridge(options), _output(options, embeddings[1]), _readout(options)
+    if options.decoder == "classic":
+        return Classic(encoder, bridge, embeddings[1], stack, output, readout=readout)
+    score = build_score(
+        str(options.score_name),
+        query_size=options.hidden_size,
+        memory_size=options.memory_size,
+        attention_size=options.attention_size or options.hidden_size,
+    )
+    if options.decoder == "bahdanau":
+        return Bahdanau(encoder, bridge, embeddings[1], stack, score, output, readout=readout)
+    return Luong(encoder, bridge, embeddings[1], stack, score, output, input_feeding=options.feeds_input)
+
+
+def _embeddings(options: ModelConfig, source_vocab: int, target_vocab: int) -> tuple[Embedding, Embedding]:
+    # The Transformer drops the sum with the positions instead.
+    drop = 0.0 if options.decoder == "transformer" else options.embedding_drop
+    source, target = (
+        Embedding(vocab, options.embedding_dim, dropout=drop, word_dropout=options.word_dropout)
+        for vocab in (source_vocab, target_vocab)
+    )
+    return (target, target) if options.tied_embeddings else (source, target)
+
+
+def _transformer(options: ModelConfig, embeddings: tuple[Embedding, Embedding]) -> Transformer:
+    sizes = Sizes(options.embedding_dim, options.num_heads, options.ff_size, options.dropout, options.norm == "pre")
+    tied = embeddings[1] if options.tied_softmax else None
+    output = OutputLayer(options.embedding_dim, len(embeddings[1].weight), tied=tied)
+    return Transformer(embeddings, output, sizes, layers=(options.enc_layers, options.dec_layers))
+
+
+def _bridge(options: ModelConfig) -> Bridge:
+    # The identity s_0 = c is the papers' own; it needs one direction and equal sizes. Bahdanau's is never one.
+    fits = not options.both_directions and options.memory_size == options.hidden_size
+    return Bridge(
+        options.rnn_type,
+        (options.memory_size, options.hidden_size),
+        layers=(options.enc_layers, options.dec_layers),
+        identity=options.feed_context or (fits and options.decoder != "bahdanau"),
+        only_backward=options.decoder == "bahdanau" and options.both_directions,
+    )
+
+
+def _output(options: ModelConfig, target: Embedding) -> OutputLayer:
+    size = options.embedding_dim if options.has_maxout else options.hidden_size
+    tied = target if options.tied_softmax else None
+    return OutputLayer(size, len(target.weight), dropout=options.dropout, tied=tied)
+
+
+def _readout(options: ModelConfig) -> MaxoutReadout | None:
+    if not options.has_maxout:
+        return None
+    context = options.hidden_size if options.decoder == "classic" else options.memory_size
+    return MaxoutReadout(options.hidden_size, options.embedding_dim, context, size=options.embedding_dim)

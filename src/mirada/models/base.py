@@ -1,0 +1,72 @@
+"""What every model offers, so that training, search and plots know nothing else about it.
+
+`encode` reads the source once; `start` gives the decoder's first state; `step` makes one decoder step; `forward` makes
+all steps at once for known targets. Letters for shapes: `B` sentences, `N` rows (`B` × `K` hypotheses a sentence),
+`S` source positions, `T` target positions, `H` memory width, `A` key width, `D` decoder width, `R` readout width,
+`V` vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from torch import Tensor
+
+# A decoder state is a (nested) tuple of tensors, batch first; what is in it is the model's own business.
+State = Any
+
+
+class Memory(NamedTuple):
+    """What the decoder may look at: made once a sentence, never repeated over hypotheses.
+
+    `states` is h_1…h_S. `keys` is what the score function compares with, computed once (U_a h_j for additive).
+    `final` is what the decoder starts from. Every tensor is batch first.
+    """
+
+    states: Tensor  # [B, S, H]
+    mask: Tensor  # [B, S] True on real tokens
+    keys: Any  # [B, S, A], or a tree of such
+    final: Any  # a tree of [B, …]
+
+
+class Step(NamedTuple):
+    """One decoder step, with everything a reader wants to see. Fields a model does not have are None."""
+
+    logits: Tensor  # [N, V]
+    state: State
+    scores: Tensor | None  # [N, S] e_tj, before the mask and the softmax
+    attention: Tensor | None  # [N, S] α_tj; for the Transformer the mean over the last layer's heads
+    context: Tensor | None  # [N, H] c_t
+    hidden: Tensor  # [N, R] what the output layer reads
+    heads: Tensor | None  # [N, L, heads, S] the Transformer's cross-attention, every layer and head
+
+
+class Outputs(NamedTuple):
+    """All steps of known targets at once: what the loss needs, and the attention if it was asked for."""
+
+    hidden: Tensor  # [B, T, R] what the output layer reads
+    attention: Tensor | None  # [B, T, S]
+
+
+class Model(Protocol):
+    """The four verbs. `N` rows of `step` may be any multiple of the memory's `B`, the rows of a sentence together."""
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`."""
+        ...
+
+    def start(self, memory: Memory) -> State:
+        """Return the decoder's state before the first step, `B` rows."""
+        ...
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> Step:
+        """Make one step from the previous tokens `[N]`, where row n belongs to sentence n // (N / B)."""
+        ...
+
+    def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
+        """Make all steps for known previous tokens `[B, T]` (teacher forcing)."""
+        ...
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Apply the output layer: `[…, R]` → `[…, V]`."""
+        ...

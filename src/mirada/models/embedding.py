@@ -1,0 +1,61 @@
+"""Token embeddings with word dropout, and the output layer that may share their weights."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+
+class Embedding(nn.Module):
+    """E[y], drawn from N(0, 1/d) so that it can also serve as an output layer.
+
+    `word_dropout` zeroes whole tokens (Sennrich & Zhang 2019), `dropout` single numbers.
+    """
+
+    def __init__(self, vocab: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(vocab, size) / math.sqrt(size))
+        self.dropout, self.word_dropout = dropout, word_dropout
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Ids `[…]` → embeddings `[…, E]`."""
+        embedded = nn.functional.embedding(ids, self.weight)
+        if self.training and self.word_dropout:
+            keep = torch.rand(ids.shape, device=ids.device) >= self.word_dropout
+            embedded = embedded * keep[..., None]
+        return nn.functional.dropout(embedded, self.dropout, self.training)
+
+
+class MaxoutReadout(nn.Module):
+    """t = max over pairs of U_o s + V_o E y + C_o c (Bahdanau et al. 2015, appendix A.2.2; Cho et al. 2014).
+
+    The appendix writes s_{t-1}, equation 4 writes s_t: this is s_t.
+    """
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, *, size: int):
+        super().__init__()
+        self.u_o = nn.Linear(state_size, 2 * size)
+        self.v_o = nn.Linear(embedding_size, 2 * size, bias=False)
+        self.c_o = nn.Linear(context_size, 2 * size, bias=False)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        """States `[…, D]`, previous words `[…, E]`, contexts `[…, H]` → `[…, R]`."""
+        pairs = self.u_o(state) + self.v_o(embedded) + self.c_o(context)  # [..., 2R]
+        return cast(Tensor, pairs.unflatten(-1, (-1, 2)).amax(-1))
+
+
+class OutputLayer(nn.Module):
+    """W y + b over the vocabulary, with dropout on what it reads; W is the target embedding itself when tied."""
+
+    def __init__(self, size: int, vocab: int, *, dropout: float = 0.0, tied: Embedding | None = None):
+        super().__init__()
+        self.dropout = dropout
+        self.weight = tied.weight if tied else nn.Parameter(torch.randn(vocab, size) / math.sqrt(size))
+        self.bias = nn.Parameter(torch.zeros(vocab))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`[…, R]` → logits `[…, V]`."""
+        return nn.functional.linear(nn.functional.dropout(hidden, self.dropout, self.training), self.weight, self.bias)

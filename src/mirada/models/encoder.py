@@ -1,0 +1,130 @@
+"""The recurrent encoder: one or two directions, any depth, without packed sequences.
+
+Padding stands at the right. A forward state at a real position never saw padding; the backward direction reads each
+sentence reversed within its own length, so that it starts at the last real token. Final states are taken at each
+sentence's own length. Nothing is masked inside the loop, and nothing wrong can leak.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from mirada.models.embedding import Embedding
+from mirada.models.recurrence import Cell, CellState, recurrent_mask
+
+
+class Encoded(NamedTuple):
+    """What the encoder read."""
+
+    states: Tensor  # [B, S, H] h_j, directions side by side; 0 on padding
+    mask: Tensor  # [B, S]
+    final: tuple[
+        CellState, ...
+    ]  # for each layer (h,) or (h, c), each [B, H]: forward at the last word, backward at word 1
+
+
+def reversal(lengths: Tensor, width: int, *, keep_last: bool) -> Tensor:
+    """Positions `[width, B]` that reverse each sentence within its length; with `keep_last` its </s> stays at the end.
+
+    The map is its own inverse. Padding stays where it is.
+    """
+    positions = torch.arange(width, device=lengths.device)[:, None]  # [S, 1]
+    last = (lengths - (2 if keep_last else 1))[None]  # [1, B]
+    return torch.where(positions <= last, last - positions, positions)
+
+
+def permute(x: Tensor, order: Tensor) -> Tensor:
+    """Reorder the first axis of `x` `[S, B, …]` by `order` `[S, B]`, sentence by sentence."""
+    return x[order, torch.arange(x.size(1), device=x.device)]
+
+
+class RecurrentEncoder(nn.Module):
+    """h_j = RNN(x_j, h_{j-1}) in one or two directions (Sutskever et al. 2014; Bahdanau et al. 2015)."""
+
+    def __init__(
+        self,
+        kind: str,
+        embedding: Embedding,
+        size: int,
+        *,
+        layers: int,
+        bidirectional: bool,
+        reverse: bool,
+        drops: tuple[float, float],
+    ):
+        super().__init__()
+        self.embedding = embedding
+        embedding_size = embedding.weight.size(1)
+        self.directions = 2 if bidirectional else 1
+        self.reverse, (self.dropout, self.recurrent) = reverse, drops
+        self.size = size * self.directions
+        inputs = [embedding_size] + [self.size] * (layers - 1)
+        self.layers = nn.ModuleList(
+            nn.ModuleList(Cell(kind, width, size) for _ in range(self.directions)) for width in inputs
+        )
+
+    def forward(self, source: Tensor, lengths: Tensor) -> Encoded:
+        """Read ids `[B, S]` of real lengths `[B]` (each at least 1)."""
+        x = self.embedding(source.T)  # [S, B, E]
+        order = reversal(lengths, x.size(0), keep_last=True) if self.reverse else None
+        if order is not None:
+            x = permute(x, order)
+        backward = reversal(lengths, x.size(0), keep_last=False)  # [S, B]
+        finals = []
+        for depth, cells in enumerate(self.layers):
+            if depth:
+                x = nn.functional.dropout(x, self.dropout, self.training)
+            x, final = self._layer(cast(nn.ModuleList, cells), x, lengths, backward)
+            finals.append(final)
+        if order is not None:
+            x = permute(x, order)
+        mask = torch.arange(x.size(0), device=x.device) < lengths[:, None]  # [B, S]
+        return Encoded(x.transpose(0, 1).contiguous() * mask[..., None], mask, tuple(finals))
+
+    def _layer(self, cells: nn.ModuleList, x: Tensor, lengths: Tensor, backward: Tensor) -> tuple[Tensor, CellState]:
+        outputs, finals = [], []
+        for direction, module in enumerate(cells):
+            cell = cast(Cell, module)
+            gates = cell.project(permute(x, backward) if direction else x)  # [S, B, G·H]
+            drop = recurrent_mask(gates, (x.size(1), cell.size), self.recurrent, self.training)
+            states = cell.scan(gates, cell.zero_state(gates, x.size(1)), drop=drop)  # each [S, B, H]
+            rows = torch.arange(x.size(1), device=x.device)
+            finals.append(tuple(part[lengths - 1, rows] for part in states))
+            outputs.append(permute(states[0], backward) if direction else states[0])
+        return torch.cat(outputs, -1), tuple(torch.cat(part, -1) for part in zip(*finals, strict=True))
+
+
+class Bridge(nn.Module):
+    """The decoder's first state from the encoder's last one, layer by layer, aligned at the top where depths differ.
+
+    Identity (s_0 = c) where it fits; else h_0 = tanh(W h) and, for the LSTM, c_0 = W' c. With `only_backward` the
+    bridge reads just the backward direction, s_0 = tanh(W_s ←h_1) (Bahdanau et al. 2015, appendix A.2.2).
+    """
+
+    def __init__(
+        self, kind: str, sizes: tuple[int, int], *, layers: tuple[int, int], identity: bool, only_backward: bool
+    ):
+        super().__init__()
+        memory_size, hidden_size = sizes
+        encoder_layers, decoder_layers = layers
+        self.sources = [max(0, encoder_layers - decoder_layers + layer) for layer in range(decoder_layers)]
+        self.only_backward = only_backward
+        width = memory_size // 2 if only_backward else memory_size
+        parts = 0 if identity else decoder_layers * (2 if kind == "lstm" else 1)
+        self.maps = nn.ModuleList(nn.Linear(width, hidden_size) for _ in range(parts))
+
+    def forward(self, final: tuple[CellState, ...]) -> tuple[CellState, ...]:
+        """Encoder finals, each part `[B, H]`, → decoder states, each part `[B, D]`."""
+        chosen = [final[source] for source in self.sources]
+        if not self.maps:
+            return tuple(chosen)
+        maps = iter(self.maps)
+        states = []
+        for state in chosen:
+            read = [part.chunk(2, -1)[1] if self.only_backward else part for part in state]
+            mapped = [next(maps)(part) for part in read]
+            states.append((mapped[0].tanh(), *mapped[1:]))
+        return tuple(states)

@@ -1,0 +1,221 @@
+"""Vaswani et al. 2017: no recurrence; every position looks at every other through scaled dot products.
+
+Post-norm is the paper's LN(x + Sub(x)); pre-norm is x + Sub(LN(x)) with one more LN after the last layer. Attention
+weights of the decoder over the source are returned for every layer and head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from mirada.models.attention import multi_head
+from mirada.models.base import Memory, Outputs, Step
+from mirada.models.embedding import Embedding, OutputLayer
+
+
+class KeyValue(NamedTuple):
+    """One layer's keys and values."""
+
+    keys: Tensor  # [N, h, S, d_k]
+    values: Tensor  # [N, h, S, d_k]
+
+
+class TransformerState(NamedTuple):
+    """What the decoder keeps of the words so far: each layer's self-attention keys and values."""
+
+    cache: tuple[KeyValue, ...]  # each [N, h, t, d_k]
+
+
+class Looked(NamedTuple):
+    """What one decoder layer saw of the source."""
+
+    scores: Tensor  # [B, h, T, S]
+    weights: Tensor  # [B, h, T, S]
+    context: Tensor  # [B, T, d]
+
+
+class Sizes(NamedTuple):
+    """Width d_model, heads, feed-forward width, dropout, and where the layer norm stands."""
+
+    model: int
+    heads: int
+    ff: int
+    dropout: float
+    pre_norm: bool
+
+
+def positions(start: int, count: int, like: Tensor) -> Tensor:
+    """Sinusoids for positions start … start + count − 1: `[count, d]`, sines and cosines in turn (section 3.5)."""
+    size = like.size(-1)
+    place = torch.arange(start, start + count, device=like.device, dtype=like.dtype)[:, None]
+    rate = torch.arange(0, size, 2, device=like.device, dtype=like.dtype) * (-math.log(10000.0) / size)
+    angle = place * rate.exp()  # [count, ceil(d/2)]
+    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :size]
+
+
+class Heads(nn.Module):
+    """The four projections of multi-head attention (section 3.2.2)."""
+
+    def __init__(self, size: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (_linear(size, size) for _ in range(4))
+
+    def split(self, x: Tensor) -> Tensor:
+        """`[N, T, d]` → `[N, h, T, d_k]`."""
+        return cast(Tensor, x.unflatten(-1, (self.heads, -1)).transpose(1, 2))
+
+    def join(self, x: Tensor) -> Tensor:
+        """`[N, h, T, d_k]` → W_o applied, `[N, T, d]`."""
+        return cast(Tensor, self.o(x.transpose(1, 2).flatten(2)))
+
+    def key_value(self, x: Tensor) -> KeyValue:
+        """Keys and values of `[N, S, d]`."""
+        return KeyValue(self.split(self.k(x)), self.split(self.v(x)))
+
+    def self_attend(
+        self, x: Tensor, past: KeyValue | None, mask: Tensor | None, *, causal: bool
+    ) -> tuple[Tensor, KeyValue]:
+        """Positions `[N, T, d]` look at themselves and at `past`: output `[N, T, d]`, all keys and values."""
+        new = self.key_value(x)
+        if past is not None:
+            new = KeyValue(torch.cat((past.keys, new.keys), 2), torch.cat((past.values, new.values), 2))
+        query = self.split(self.q(x))
+        seen = nn.functional.scaled_dot_product_attention(query, new.keys, new.values, attn_mask=mask, is_causal=causal)
+        return self.join(seen), new
+
+    def cross_attend(self, x: Tensor, source: KeyValue, mask: Tensor) -> Looked:
+        """Positions `[N, T, d]`, N a multiple of the memory's B, look at the source `[B, h, S, d_k]`."""
+        query = self.split(self.q(x.reshape(len(mask), -1, x.size(-1))))  # [B, h, K·T, d_k]
+        looked = multi_head(query, source.keys, source.values, mask[:, None, None])
+        return Looked(looked.scores, looked.weights, self.join(looked.output))
+
+
+class Layer(nn.Module):
+    """Self-attention, (in the decoder) attention over the source, feed-forward; each with residual and norm."""
+
+    def __init__(self, sizes: Sizes, *, cross: bool):
+        super().__init__()
+        self.pre_norm, self.dropout = sizes.pre_norm, sizes.dropout
+        self.self_heads = Heads(sizes.model, sizes.heads)
+        self.cross_heads = Heads(sizes.model, sizes.heads) if cross else None
+        self.ff_in, self.ff_out = _linear(sizes.model, sizes.ff), _linear(sizes.ff, sizes.model)
+        self.norms = nn.ModuleList(nn.LayerNorm(sizes.model) for _ in range(3 if cross else 2))
+
+    def residual(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        """x + Sub(LN(x)) or LN(x + Sub(x)), dropout on what the part gives."""
+        added = part(norm(x) if self.pre_norm else x)
+        x = x + nn.functional.dropout(added, self.dropout, self.training)
+        return x if self.pre_norm else cast(Tensor, norm(x))
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """W_2 max(0, W_1 x + b_1) + b_2 (equation 2)."""
+        return cast(Tensor, self.ff_out(self.ff_in(x).relu()))
+
+    def encode(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Encoder layer on `[B, S, d]`."""
+        x = self.residual(
+            x, lambda y: self.self_heads.self_attend(y, None, mask[:, None, None], causal=False)[0], self.norms[0]
+        )
+        return self.residual(x, self.feed_forward, self.norms[1])
+
+    def decode(
+        self, x: Tensor, past: KeyValue | None, source: KeyValue, mask: Tensor
+    ) -> tuple[Tensor, KeyValue, Looked]:
+        """Decoder layer on `[N, T, d]`: all steps with a causal mask, or (with `past`) one step."""
+        kept: list[KeyValue] = []
+        seen: list[Looked] = []
+
+        def look_back(y: Tensor) -> Tensor:
+            output, new = self.self_heads.self_attend(y, past, None, causal=past is None)
+            kept.append(new)
+            return output
+
+        def look_at_source(y: Tensor) -> Tensor:
+            seen.append(cast(Heads, self.cross_heads).cross_attend(y, source, mask))
+            return seen[0].context.view_as(y)
+
+        x = self.residual(x, look_back, self.norms[0])
+        x = self.residual(x, look_at_source, self.norms[1])
+        return self.residual(x, self.feed_forward, self.norms[2]), kept[0], seen[0]
+
+
+class Transformer(nn.Module):
+    """Sequence to sequence by attention alone."""
+
+    def __init__(
+        self, embeddings: tuple[Embedding, Embedding], output: OutputLayer, sizes: Sizes, *, layers: tuple[int, int]
+    ):
+        super().__init__()
+        self.source_embedding, self.embedding = embeddings
+        self.output, self.scale, self.dropout = output, math.sqrt(sizes.model), sizes.dropout
+        self.encoder = nn.ModuleList(Layer(sizes, cross=False) for _ in range(layers[0]))
+        self.decoder = nn.ModuleList(Layer(sizes, cross=True) for _ in range(layers[1]))
+        last = nn.LayerNorm if sizes.pre_norm else nn.Identity
+        self.encoder_norm, self.decoder_norm = last(sizes.model), last(sizes.model)
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+        """Read the source; each decoder layer's keys and values are made here, once a sentence."""
+        mask = torch.arange(source.size(1), device=source.device) < lengths[:, None]  # [B, S]
+        x = self._embed(self.source_embedding, source, 0)  # [B, S, d]
+        for layer in self.encoder:
+            x = cast(Layer, layer).encode(x, mask)
+        x = self.encoder_norm(x) * mask[..., None]
+        keys = tuple(cast(Heads, cast(Layer, layer).cross_heads).key_value(x) for layer in self.decoder)
+        return Memory(x, mask, keys, ())
+
+    def start(self, memory: Memory) -> TransformerState:
+        """No words yet: empty keys and values."""
+        return TransformerState(tuple(KeyValue(*(part[:, :, :0] for part in pair)) for pair in memory.keys))
+
+    def step(self, token: Tensor, state: TransformerState, memory: Memory) -> Step:
+        """One step over the cached keys and values."""
+        x = self._embed(self.embedding, token[:, None], state.cache[0].keys.size(2))  # [N, 1, d]
+        x, cache, seen = self._decode(x, state.cache, memory)
+        hidden = x[:, 0]  # [N, d]
+        heads = torch.stack([self._rows(look.weights) for look in seen], 1)  # [N, L, h, S]
+        scores = self._rows(seen[-1].scores).mean(1)  # [N, S]
+        context = seen[-1].context.reshape(len(token), -1)  # [N, d]
+        return Step(self.logits(hidden), TransformerState(cache), scores, heads[:, -1].mean(1), context, hidden, heads)
+
+    def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
+        """All steps at once under a causal mask."""
+        memory = self.encode(source, lengths)
+        x, _, seen = self._decode(self._embed(self.embedding, target_in, 0), None, memory)
+        return Outputs(x, seen[-1].weights.mean(1) if with_attention else None)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Apply the output layer: `[…, d]` → `[…, V]`."""
+        return cast(Tensor, self.output(hidden))
+
+    def _decode(
+        self, x: Tensor, cache: tuple[KeyValue, ...] | None, memory: Memory
+    ) -> tuple[Tensor, tuple[KeyValue, ...], list[Looked]]:
+        kept, seen = [], []
+        for depth, layer in enumerate(self.decoder):
+            past = cache[depth] if cache is not None else None
+            x, new, look = cast(Layer, layer).decode(x, past, memory.keys[depth], memory.mask)
+            kept.append(new)
+            seen.append(look)
+        return self.decoder_norm(x), tuple(kept), seen
+
+    def _embed(self, embedding: Embedding, ids: Tensor, start: int) -> Tensor:
+        x = embedding(ids) * self.scale
+        return nn.functional.dropout(x + positions(start, ids.size(1), x), self.dropout, self.training)
+
+    @staticmethod
+    def _rows(part: Tensor) -> Tensor:
+        """`[B, h, K, S]` → `[N, h, S]`."""
+        return part.transpose(1, 2).flatten(0, 1)
+
+
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer

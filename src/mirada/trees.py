@@ -1,0 +1,30 @@
+"""Nested named tuples of tensors: what models hand to the search, without the search knowing what is in them.
+
+Every tensor in a tree is batch first, so choosing, repeating or dropping sentences is the same for an LSTM's pair, a
+GRU's vector and a Transformer's key/value cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from torch import Tensor
+
+Tree = TypeVar("Tree")
+
+
+def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
+    """Apply `function` to every tensor of a tree of (named) tuples; leaves that are no tensors stay as they are."""
+    if isinstance(tree, Tensor):
+        return cast(Tree, function(tree))
+    if isinstance(tree, tuple):
+        branches = [map_tensors(function, branch) for branch in tree]
+        named = hasattr(tree, "_fields")
+        return cast(Tree, cast(Any, type(tree))(*branches) if named else tuple(branches))
+    return tree
+
+
+def select_rows(tree: Tree, rows: Tensor) -> Tree:
+    """Take `rows` (ids `[M]`) of the first axis of every tensor: `[N, …]` → `[M, …]`."""
+    return map_tensors(lambda leaf: leaf.index_select(0, rows), tree)
