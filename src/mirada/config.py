@@ -60,7 +60,9 @@ class DataConfig(Block):
     tokenizer: TokenKind = Field("auto", description="both sides' tokens: auto, bpe, unigram, word, char")
     source_tokenizer: TokenKind | None = Field(None, description="the source's tokens, where they differ")
     target_tokenizer: TokenKind | None = Field(None, description="the target's tokens, where they differ")
-    vocab_size: int = Field(8000, ge=8, description="most entries of a vocabulary, the four special ones included")
+    vocab_size: int | None = Field(
+        None, ge=8, description="most entries of a vocabulary (default: subwords by the number of pairs, up to 8,000)"
+    )
     vocab_min_freq: int = Field(1, ge=1, description="words and characters seen less often become <unk>")
     share_vocab: bool = Field(False, description="one vocabulary learned on both sides")
     normalize: Literal["nfc", "nfkc", "none"] = Field("nfc", description="Unicode form, in training and in use")
@@ -211,6 +213,8 @@ class SearchConfig(Block):
         None, ge=1, description="most tokens of an output (default: per sentence, by max_length_ratio)"
     )
     max_length_ratio: float = Field(2.0, gt=0, description="default limit: this × source tokens + 10")
+    max_input_length: int = Field(1000, ge=1, description="longer sources are cut to so many tokens, with a warning")
+    replace_unk: bool = Field(False, description="put the attended source word in place of <unk>")
     min_output_length: int = Field(0, ge=0, description="fewest tokens of an output")
     no_repeat_ngram_size: int = Field(0, ge=0, description="never repeat an n-gram of this size; 0: off")
     sample: bool = Field(False, description="draw outputs at random instead of searching")
@@ -245,6 +249,17 @@ class Config(Block):
     def _consistent(self) -> Config:
         if self.model.tied_embeddings and not self.data.share_vocab:
             raise ValueError("tied_embeddings true needs share_vocab true (one vocabulary for both sides)")
+        kinds = {self.data.source_tokenizer, self.data.target_tokenizer}
+        if self.data.share_vocab and len(kinds) > 1:
+            raise ValueError(
+                "share_vocab true needs source_tokenizer and target_tokenizer to be the same "
+                f"(got {self.data.source_tokenizer} and {self.data.target_tokenizer})"
+            )
+        metric = self.training.early_stopping_metric
+        if metric != "loss" and metric not in self.training.valid_metrics:
+            raise ValueError(
+                f"early_stopping_metric {metric} is not computed; use loss, or name {metric} in valid_metrics too"
+            )
         return self
 
 

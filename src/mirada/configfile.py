@@ -12,7 +12,6 @@ from pydantic import BaseModel, ValidationError
 from mirada.config import Block, Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
 from mirada.errors import ConfigError, suggestion
 
-
 BLOCKS: Mapping[str, type[Block]] = {
     "data": DataConfig,
     "model": ModelConfig,

@@ -7,12 +7,13 @@ rows of a step (the rows of a sentence are neighbours), `V` vocabulary, `S` sour
 from __future__ import annotations
 
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 BLOCK = 64
+Length = TypeVar("Length", float, Tensor)
 
 
 class Specials(NamedTuple):
@@ -70,9 +71,15 @@ class Paths(NamedTuple):
     attention: Tensor | None  # [B, n, T, S]
 
 
-def penalty(length: Any, alpha: float) -> Any:
+def penalty(length: Length, alpha: float) -> Length:
     """Length penalty ((5 + n) / 6)^α of a number or a float tensor (Wu et al. 2016, section 7, eq. 14)."""
-    return ((5 + length) / 6) ** alpha
+    result: Length = ((5 + length) / 6) ** alpha
+    return result
+
+
+def attention_of(result: StepResult, sentences: int) -> Tensor | None:
+    """Attention of a step by sentence and row of the sentence, `[A, K, S]`, where the decoder has it."""
+    return None if result.attention is None else result.attention.unflatten(0, (sentences, -1))
 
 
 def producible(logits: Tensor) -> Tensor:
@@ -107,8 +114,8 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
 def allowed(logits: Tensor, rules: Rules, sentences: Tensor, step: int, history: Tensor | None) -> Tensor:
     """Put −inf on the tokens that may not come next; the others keep their logits, so probabilities stay the model's.
 
-    `logits` `[N, V]` come from `producible`, `sentences` `[A]` says whose rows they are, `history` `[N, step]` holds the
-    tokens so far and is only needed for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
+    `logits` `[N, V]` come from `producible`, `sentences` `[A]` says whose rows they are, `history` `[N, step]` holds
+    the tokens so far and is only needed for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
     """
     choice = logits
     early = step < rules.min_length

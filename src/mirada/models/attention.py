@@ -159,7 +159,7 @@ class _AdditiveEnergy(torch.autograd.Function):
         d_query, d_keys, d_v = torch.empty_like(query), torch.zeros_like(keys), torch.zeros_like(v)
         for t in range(query.size(1)):
             tanh = (query[:, t, None] + keys).tanh_()  # [B, S, A]
-            d_v += (grad[:, t].reshape(1, -1) @ tanh.view(-1, v.numel())).view(-1)
+            d_v += (grad[:, t].reshape(1, -1) @ tanh.reshape(-1, v.numel())).view(-1)
             d_sum = tanh.mul_(tanh).neg_().add_(1).mul_(v).mul_(grad[:, t, :, None])  # [B, S, A]
             d_query[:, t] = d_sum.sum(1)
             d_keys += d_sum

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
+from mirada.models.embedding import OutputLayer
+
 # A decoder state is a (nested) tuple of tensors, batch first; what is in it is the model's own business.
 State = Any
 
@@ -69,4 +71,9 @@ class Model(Protocol):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`."""
+        ...
+
+    @property
+    def output(self) -> OutputLayer:
+        """The output layer itself, for the loss that never holds all logits."""
         ...

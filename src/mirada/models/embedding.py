@@ -56,6 +56,10 @@ class OutputLayer(nn.Module):
         self.weight = tied.weight if tied else nn.Parameter(torch.randn(vocab, size) / math.sqrt(size))
         self.bias = nn.Parameter(torch.zeros(vocab))
 
+    def dropped(self, hidden: Tensor) -> Tensor:
+        """What the layer reads in training: `[…, R]` with dropout."""
+        return nn.functional.dropout(hidden, self.dropout, self.training)
+
     def forward(self, hidden: Tensor) -> Tensor:
         """`[…, R]` → logits `[…, V]`."""
-        return nn.functional.linear(nn.functional.dropout(hidden, self.dropout, self.training), self.weight, self.bias)
+        return nn.functional.linear(self.dropped(hidden), self.weight, self.bias)

@@ -64,7 +64,10 @@ class Heads(nn.Module):
     def __init__(self, size: int, heads: int):
         super().__init__()
         self.heads = heads
-        self.q, self.k, self.v, self.o = (_linear(size, size) for _ in range(4))
+        self.q, self.v, self.o = (_linear(size, size) for _ in range(3))
+        # No bias: it would add the same number to every score of a query, which the softmax takes out again.
+        self.k = nn.Linear(size, size, bias=False)
+        nn.init.xavier_uniform_(self.k.weight)
 
     def split(self, x: Tensor) -> Tensor:
         """`[N, T, d]` → `[N, h, T, d_k]`."""

@@ -1,0 +1,164 @@
+"""One folder a model: config.yaml, model.safetensors, source.json, target.json, metrics.json. No pickle, ever.
+
+config.yaml         all options, resolved
+model.safetensors   the best weights so far, with a checksum and the metrics of their validation in its header
+source.json, target.json   the tokenisers
+metrics.json        the metrics of the last validation
+resume.safetensors  everything a stopped training needs to go on exactly (weights, optimiser, random state, position)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from mirada import configfile
+from mirada.config import Config
+from mirada.data.tokenizer import Tokenizer
+from mirada.errors import ConfigError, ModelFolderError
+from mirada.files import write_atomic, write_text
+from mirada.models import AnyModel, build_model
+
+FORMAT = "1"
+WEIGHTS, RESUME, CONFIG, METRICS = "model.safetensors", "resume.safetensors", "config.yaml", "metrics.json"
+
+
+class Loaded(NamedTuple):
+    """A model folder in memory, ready to run."""
+
+    config: Config
+    model: AnyModel
+    source: Tokenizer
+    target: Tokenizer
+    metrics: dict[str, Any]
+
+
+class Archive(NamedTuple):
+    """Named tensors and a note, as one file holds them."""
+
+    tensors: dict[str, Tensor]
+    note: dict[str, Any]
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The model's parameters by name; shared ones once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def write_archive(path: Path, archive: Archive) -> None:
+    """Write tensors and a note into one safetensors file, atomically, with a checksum over names and bytes."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in archive.tensors.items()}
+    header = {"format": FORMAT, "checksum": checksum(tensors), "note": json.dumps(archive.note, sort_keys=True)}
+    write_atomic(path, save(tensors, metadata=header))
+
+
+def read_archive(path: Path) -> Archive:
+    """Read a file of `write_archive`, on the CPU wherever it was written.
+
+    Raises ModelFolderError if it is missing, damaged, altered, or from a newer version.
+    """
+    if not path.is_file():
+        raise ModelFolderError(f"{path}: missing; the folder holds no complete model (has its training validated yet?)")
+    try:
+        with safe_open(path, framework="pt", device="cpu") as stream:
+            header = stream.metadata() or {}
+            names = list(stream.keys())
+            tensors = {name: stream.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise ModelFolderError(f"{path}: damaged or not a safetensors file ({str(error).splitlines()[0]})") from None
+    if header.get("format") != FORMAT:
+        raise ModelFolderError(
+            f"{path}: format {header.get('format', 'unknown')}, this mirada reads format {FORMAT}; "
+            "train it again or use the version that wrote it"
+        )
+    if header.get("checksum") != checksum(tensors):
+        raise ModelFolderError(f"{path}: its checksum does not match; the file was altered or damaged")
+    try:
+        note = json.loads(header.get("note", ""))
+    except json.JSONDecodeError:
+        note = None
+    if not isinstance(note, dict):
+        raise ModelFolderError(f"{path}: the note in its header is damaged")
+    return Archive(tensors, note)
+
+
+def checksum(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 over names, types, shapes and bytes, in order of names."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return digest.hexdigest()
+
+
+def write_start(folder: Path, config: Config, source: Tokenizer, target: Tokenizer) -> None:
+    """Write what does not change during a training: options and tokenisers."""
+    source.save(folder / "source.json")
+    target.save(folder / "target.json")
+    write_text(folder / CONFIG, configfile.dump(config))
+
+
+def read_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]:
+    """The two tokenisers of a model folder."""
+    kinds = (config.data.source_tokenizer or "", config.data.target_tokenizer or "")
+    return Tokenizer.load(folder / "source.json", kinds[0]), Tokenizer.load(folder / "target.json", kinds[1])
+
+
+def read_config(folder: Path) -> Config:
+    """The options of a model folder; raises ModelFolderError if there are none."""
+    if not folder.is_dir():
+        raise ModelFolderError(f"{folder}: no such model folder")
+    if not (folder / CONFIG).is_file():
+        raise ModelFolderError(f"{folder}: not a model folder ({CONFIG} is missing)")
+    try:
+        return configfile.load(folder / CONFIG)
+    except ConfigError as error:
+        raise ModelFolderError(str(error)) from None
+
+
+def load_model(folder: Path, device: torch.device) -> Loaded:
+    """Read a model folder onto a device, ready to run. Raises ModelFolderError, naming what is wrong."""
+    config = read_config(folder)
+    source, target = read_tokenizers(folder, config)
+    archive = read_archive(folder / WEIGHTS)
+    with torch.device("meta"):  # sizes are checked before any memory is taken
+        sketch = build_model(config.model, source_vocab=len(source), target_vocab=len(target))
+    _check_weights(folder, dict(sketch.named_parameters()), archive.tensors)
+    with torch.random.fork_rng(devices=[]):
+        model = build_model(config.model, source_vocab=len(source), target_vocab=len(target))
+    put_weights(model, archive.tensors)
+    return Loaded(config, model.to(device).eval(), source, target, archive.note.get("metrics", {}))
+
+
+def put_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Copy tensors into the parameters of the same names."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[name])
+
+
+def _check_weights(folder: Path, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    """Raise ModelFolderError unless weights, options and vocabularies belong together."""
+    where = folder / WEIGHTS
+    missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+    if missing or extra:
+        names = ", ".join((missing or extra)[:3])
+        what = "lacks" if missing else "has the unknown"
+        raise ModelFolderError(f"{where}: {what} weights {names}; it does not belong to this {CONFIG}")
+    for name, parameter in expected.items():
+        if parameter.shape != found[name].shape:
+            raise ModelFolderError(
+                f"{where}: weights {name} are {list(found[name].shape)}, options and vocabularies need "
+                f"{list(parameter.shape)}; {CONFIG} or a tokeniser is from another model"
+            )
+        if not found[name].is_floating_point():
+            raise ModelFolderError(f"{where}: weights {name} are {found[name].dtype}, expected floating point")

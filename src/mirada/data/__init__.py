@@ -1,0 +1,1 @@
+"""From files to batches: pairs of sentences read safely, a report on them, tokens."""

@@ -1,0 +1,95 @@
+"""Batches of similar length. The order of an epoch is a pure function of the lengths, the seed and the epoch, so that a
+training that stops anywhere can go on at exactly the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mirada.data.vocabulary import BOS, EOS, PAD
+
+BUCKET = 100  # batches whose sentences are shuffled together, then sorted by length
+
+
+class Encoded(NamedTuple):
+    """Pairs as ids: sources end with </s>, targets are bare."""
+
+    sources: list[list[int]]
+    targets: list[list[int]]
+
+
+class Batch(NamedTuple):
+    """What one update reads. Decoder input is <s> y_1 … y_n, what it must say is y_1 … y_n </s>."""
+
+    source: Tensor  # [B, S]
+    lengths: Tensor  # [B]
+    target_in: Tensor  # [B, T]
+    target_out: Tensor  # [B, T]
+    tokens: int  # real target tokens, </s> included
+
+
+class BatchSize(NamedTuple):
+    """How large a batch is, in sentences or in padded tokens of the longer side."""
+
+    size: int
+    by_tokens: bool
+
+
+def plan(lengths: np.ndarray, size: BatchSize, *, seed: int, epoch: int) -> list[np.ndarray]:
+    """Batches of one epoch, as indices: lengths `[N, 2]` of source and target with their end tokens.
+
+    Pairs are shuffled, sorted by length inside large buckets (so that padding stays near 5 %), cut, and the batches
+    shuffled again.
+    """
+    rng = np.random.default_rng((seed, epoch))
+    order = rng.permutation(len(lengths))
+    per_batch = max(1, size.size // max(1, int(lengths.max(1).mean()))) if size.by_tokens else size.size
+    batches: list[np.ndarray] = []
+    for start in range(0, len(order), BUCKET * per_batch):
+        bucket = order[start : start + BUCKET * per_batch]
+        bucket = bucket[np.lexsort((lengths[bucket, 0], lengths[bucket, 1]))]
+        batches += cut(lengths[bucket], bucket, size)
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def cut(lengths: np.ndarray, indices: np.ndarray, size: BatchSize) -> list[np.ndarray]:
+    """Cut sorted indices into batches; by tokens, rows × longest side stays within the size (one pair at least)."""
+    if not size.by_tokens:
+        return [indices[i : i + size.size] for i in range(0, len(indices), size.size)]
+    batches, start, longest = [], 0, 0
+    for i, width in enumerate(lengths.max(1)):
+        longest = max(longest, int(width))
+        if i > start and longest * (i - start + 1) > size.size:
+            batches.append(indices[start:i])
+            start, longest = i, int(width)
+    return [*batches, indices[start:]] if start < len(indices) else batches
+
+
+def pair_lengths(pairs: Encoded) -> np.ndarray:
+    """Lengths `[N, 2]` of sources and of targets with </s>."""
+    sides = [[len(s) for s in pairs.sources], [len(t) + 1 for t in pairs.targets]]
+    return np.array(sides, dtype=np.int64).T.reshape(-1, 2)
+
+
+def collate(pairs: Encoded, indices: Sequence[int] | np.ndarray, device: torch.device) -> Batch:
+    """Pad the chosen pairs into one batch on `device`."""
+    sources = [pairs.sources[i] for i in indices]
+    targets = [pairs.targets[i] for i in indices]
+    source, lengths = pad(sources, device)
+    target_in, _ = pad([[BOS, *t] for t in targets], device)
+    target_out, _ = pad([[*t, EOS] for t in targets], device)
+    return Batch(source, lengths, target_in, target_out, sum(map(len, targets)) + len(targets))
+
+
+def pad(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Rows of ids → ids `[B, width]` with <pad> at the right, and real lengths `[B]`."""
+    lengths = [len(row) for row in rows]
+    ids = np.full((len(rows), max(lengths)), PAD, dtype=np.int64)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = row
+    return torch.from_numpy(ids).to(device), torch.tensor(lengths, device=device)

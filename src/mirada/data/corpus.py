@@ -1,0 +1,251 @@
+"""Text files and pairs of sentences, read so that line n of one side always meets line n of the other.
+
+The line contract, the same for files and for standard input: UTF-8, lines end at b"\\n" and nowhere else, one carriage
+return before the line end is dropped, a byte order mark is dropped at the very start, and a final line end opens no
+further line. So the number of lines is what `wc -l` counts (plus a last line without an end), whatever is in them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, NamedTuple, cast
+
+import numpy as np
+
+from mirada.config import DataConfig
+from mirada.data.parting import describe_counts
+from mirada.data.rows import is_blank, parse_json, parse_tsv
+from mirada.errors import ConfigError, DataError
+
+BOM = b"\xef\xbb\xbf"
+# What a file that is no UTF-8 text often is, told by its first bytes, and what to do about it.
+SIGNATURES = {
+    b"\xff\xfe": "convert the file to UTF-8 (iconv -f utf-16 -t utf-8)",
+    b"\xfe\xff": "convert the file to UTF-8 (iconv -f utf-16 -t utf-8)",
+    b"\x1f\x8b": "the file is compressed with gzip: give its name the ending .gz",
+    b"\xfd7zXZ": "the file is compressed with xz: give its name the ending .xz",
+    b"(\xb5/\xfd": "the file is compressed with zstd: unpack it first",
+    b"BZh": "the file is compressed with bzip2: unpack it first",
+    b"PK\x03\x04": "the file is a zip archive: unpack it first",
+}
+CONVERT = "convert the file to UTF-8 (e.g. iconv -f latin1 -t utf-8)"
+
+Row = tuple[int, str, str]  # line number from 1, source, target
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs of sentences, none blank, with the line of the file that each came from."""
+
+    sources: list[str]
+    targets: list[str]
+    lines: list[int]  # line numbers of the pairs, from 1
+    skipped: list[int]  # line numbers left out because a side is blank
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+def open_text(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, unpacking `.gz` and `.xz`; raises DataError if it is missing or no file.
+
+    Damage inside a compressed file shows when it is read: `raw_lines` turns it into a DataError.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".gz":
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        if suffix == ".xz":
+            return cast(BinaryIO, lzma.open(path, "rb"))
+        return path.open("rb")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a directory, expected a file") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error})") from None
+
+
+def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yield the lines of a stream by the line contract, not yet decoded; raises DataError if reading fails."""
+    start = True
+    try:
+        for raw in stream:  # no `yield from`: a reader that stops early must not close the stream
+            line = raw.removeprefix(BOM) if start else raw
+            start = False
+            if line:
+                yield line.removesuffix(b"\n").removesuffix(b"\r")
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise DataError(f"{name}: cannot be read, damaged or cut off ({error})") from None
+
+
+def decode_line(raw: bytes, name: str, number: int) -> str:
+    """Decode one line; raises DataError with file, line, byte and column (in characters, from 1) if it is not UTF-8."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        column = len(raw[: error.start].decode("utf-8")) + 1
+        remedies = [text for start, text in SIGNATURES.items() if number == 1 and raw.startswith(start)]
+        remedy = remedies[0] if remedies else CONVERT
+        problem = f"byte 0x{raw[error.start]:02x} at column {column} is not UTF-8"
+        raise DataError(f"{name}:{number}: {problem}; {remedy}") from None
+
+
+def stream_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """Yield the lines of a stream by the line contract, holding one at a time; raises DataError with `name:line`."""
+    for number, raw in enumerate(raw_lines(stream, name), start=1):
+        yield decode_line(raw, name, number)
+
+
+def read_lines(path: Path, *, allow_empty: bool = False) -> list[str]:
+    """Read the lines of a file by the line contract; raises DataError, also for an empty file unless allowed."""
+    with open_text(path) as stream:
+        lines = list(stream_lines(stream, str(path)))
+    if not lines and not allow_empty:
+        raise DataError(f"{path}: empty")
+    return lines
+
+
+def keep_pairs(rows: Iterable[Row], name: str) -> Corpus:
+    """Keep the rows with text on both sides and note the lines of the others; raises DataError if none is left."""
+    corpus = Corpus([], [], [], [], name)
+    for number, source, target in rows:
+        if is_blank(source) or is_blank(target):
+            corpus.skipped.append(number)
+            continue
+        corpus.sources.append(source)
+        corpus.targets.append(target)
+        corpus.lines.append(number)
+    if not corpus.lines:
+        raise DataError(f"{name}: no pair has text on both sides ({len(corpus.skipped)} lines read)")
+    return corpus
+
+
+def read_parallel(src: Path, tgt: Path) -> Corpus:
+    """Read line n of two files as pair n.
+
+    Raises DataError if the counts differ, with both and the line where the files seem to part.
+    """
+    sources, targets = read_lines(src), read_lines(tgt)
+    if len(sources) != len(targets):
+        raise DataError(describe_counts(str(src), str(tgt), sources, targets))
+    rows = zip(range(1, len(sources) + 1), sources, targets, strict=True)
+    return keep_pairs(rows, f"{src} | {tgt}")
+
+
+def read_tsv(path: Path, *, source_column: int = 1, target_column: int = 2) -> Corpus:
+    """Read two columns (from 1) of a tab-separated file: no header, no quoting; raises DataError with file:line."""
+    columns = (source_column, target_column)
+    rows = ((n, *parse_tsv(line, columns, f"{path}:{n}")) for n, line in enumerate(read_lines(path), start=1))
+    return keep_pairs(rows, str(path))
+
+
+def read_jsonl(path: Path, *, source_key: str = "source", target_key: str = "target") -> Corpus:
+    """Read one JSON object a line; `a.b` means key b inside key a, unless there is a key "a.b".
+
+    Raises DataError with file:line for anything but an object with text under both keys; blank lines are skipped.
+    """
+    keys = (source_key, target_key)
+    rows = ((n, *parse_json(line, keys, f"{path}:{n}")) for n, line in enumerate(read_lines(path), start=1))
+    return keep_pairs(rows, str(path))
+
+
+def split_dev(corpus: Corpus, *, size: int, seed: int) -> tuple[Corpus, Corpus]:
+    """Split off at most `size` pairs, and at most a tenth (but one), as a dev set: returns (train, dev).
+
+    Source strings are drawn, not pairs: all pairs of a source (a word's several pronunciations) go the same way, so no
+    source of dev stands in train. A target may, as homophones do. Both keep the order of the file. A source with more
+    pairs than are still wanted is passed over; where every source has too many, the one with fewest is dev.
+    Raises DataError if all pairs have the same source.
+    """
+    groups: dict[str, list[int]] = {}
+    for index, source in enumerate(corpus.sources):
+        groups.setdefault(source, []).append(index)
+    if len(groups) < 2:
+        raise DataError(
+            f"{corpus.name}: one distinct source is too few to split off a dev set; give dev_src and dev_tgt"
+        )
+    wanted = min(size, max(1, len(corpus) // 10))
+    drawn = _draw([groups[source] for source in groups], wanted, seed)
+    rest = [index for index in range(len(corpus)) if index not in drawn]
+    dev = _select(corpus, sorted(drawn), [], f"{corpus.name} (dev)")
+    return _select(corpus, rest, corpus.skipped, corpus.name), dev
+
+
+def _draw(groups: list[list[int]], wanted: int, seed: int) -> set[int]:
+    drawn: set[int] = set()
+    for place in np.random.default_rng(seed).permutation(len(groups)):
+        if len(drawn) + len(groups[place]) <= wanted:
+            drawn.update(groups[place])
+        if len(drawn) == wanted:
+            break
+    smallest = min(groups, key=len)
+    return drawn or set(smallest)
+
+
+def _select(corpus: Corpus, indices: list[int], skipped: list[int], name: str) -> Corpus:
+    columns = [[column[i] for i in indices] for column in (corpus.sources, corpus.targets)]
+    return Corpus(columns[0], columns[1], [corpus.lines[i] for i in indices], list(skipped), name)
+
+
+class Files(NamedTuple):
+    """The files of one set of pairs: two of text, or one of another kind."""
+
+    kind: Literal["text", "tsv", "jsonl"]
+    paths: tuple[Path, ...]
+
+
+def chosen_files(config: DataConfig, *, dev: bool = False) -> Files | None:
+    """Find the one way in which the pairs (or the dev pairs) are given, None if they are not.
+
+    Raises ConfigError for half a way or more than one.
+    """
+    prefix = "dev_" if dev else ""
+    given = {name: getattr(config, prefix + name) for name in ("src", "tgt", "tsv", "jsonl")}
+    names = [name for name, value in given.items() if value is not None]
+    ways = f"give pairs as {prefix}src and {prefix}tgt, or {prefix}tsv, or {prefix}jsonl"
+    if names in (["src"], ["tgt"]):
+        other = "tgt" if names == ["src"] else "src"
+        raise ConfigError(f"{prefix}{names[0]} without {prefix}{other}; {ways}")
+    if names and names not in (["src", "tgt"], ["tsv"], ["jsonl"]):
+        options = ", ".join(prefix + name for name in names)
+        raise ConfigError(f"{options} are too many together; {ways}")
+    if not names:
+        return None
+    kind: Literal["text", "tsv", "jsonl"] = "tsv" if "tsv" in names else "jsonl" if "jsonl" in names else "text"
+    return Files(kind, tuple(Path(given[name]).expanduser() for name in names))
+
+
+def required_files(config: DataConfig, what: str) -> Files:
+    """Find the files of the pairs; raises ConfigError if there are none."""
+    files = chosen_files(config)
+    if files is None:
+        raise ConfigError(f"no {what} pairs: give them as src and tgt, or tsv, or jsonl")
+    return files
+
+
+def read_files(files: Files, config: DataConfig) -> Corpus:
+    """Read one set of pairs, with the columns or keys of the options; raises DataError."""
+    if files.kind == "tsv":
+        return read_tsv(files.paths[0], source_column=config.source_column, target_column=config.target_column)
+    if files.kind == "jsonl":
+        return read_jsonl(files.paths[0], source_key=config.source_key, target_key=config.target_key)
+    return read_parallel(files.paths[0], files.paths[1])
+
+
+def load_pairs(config: DataConfig, *, seed: int) -> tuple[Corpus, Corpus]:
+    """Read the training and dev pairs, (train, dev); without dev files, dev is split off train by `seed`.
+
+    Raises ConfigError if the options name the pairs in no or several ways, DataError if a file cannot be used.
+    """
+    train_files, dev_files = required_files(config, "training"), chosen_files(config, dev=True)
+    train = read_files(train_files, config)
+    if dev_files is None:
+        return split_dev(train, size=config.dev_size, seed=seed)
+    return train, read_files(dev_files, config)

@@ -1,0 +1,188 @@
+"""Text to ids and back: BPE or unigram subwords, words, characters (the Rust library `tokenizers`, one JSON file).
+
+Subwords follow SentencePiece's habit: a piece that begins a word carries `▁`, so text comes back by joining pieces.
+Punctuation stands apart. A special token's name in a text is text: it never becomes the special token.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mirada.data.vocabulary import EOS, SPECIAL_TOKENS, UNK
+from mirada.errors import DataError, ModelFolderError
+
+SPACE = "▁"
+SYMBOL_TYPES = 200  # at most so many distinct blank-separated symbols, each seen often: phonemes, tags, digits
+OFTEN = 20
+
+
+class Piece(NamedTuple):
+    """One token of a text."""
+
+    id: int
+    text: str  # as the vocabulary has it; for <unk> the surface form
+    word: int  # index of the blank-separated word it belongs to
+
+
+class TokenizerOptions(NamedTuple):
+    """How a tokeniser is learned: kind, most entries, fewest occurrences, Unicode form."""
+
+    kind: str
+    vocab_size: int
+    min_freq: int = 1
+    normalize: str = "nfc"
+
+
+class Tokenizer:
+    """Ids for texts of one side. `kind` is bpe, unigram, word or char."""
+
+    def __init__(self, inner: Any, kind: str):
+        self._inner, self.kind = inner, kind
+
+    def __len__(self) -> int:
+        """Entries of the vocabulary, the four special ones included."""
+        return int(self._inner.get_vocab_size())
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without special tokens; an empty or blank text has none."""
+        encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        return [[_plain(i) for i in encoding.ids] for encoding in encodings]
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The tokens of a text with their surface: `encode` with everything a reader wants to see."""
+        encoding = self._inner.encode(text, add_special_tokens=False)
+        words, pieces = -1, []
+        for raw, token, (start, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True):
+            fresh = self.kind == "word" or token.startswith(SPACE) or words < 0 or text[start:end].startswith(" ")
+            words += fresh
+            known = _plain(raw) != UNK
+            pieces.append(Piece(_plain(raw), token if known else text[start:end].strip() or token, words))
+        return pieces
+
+    def token(self, index: int) -> str:
+        """The vocabulary's entry at `index`."""
+        return str(self._inner.id_to_token(index))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of ids; special tokens other than <unk> are left out."""
+        return self.join(self.token(i) for i in ids if i == UNK or i > EOS)
+
+    def join(self, tokens: Iterable[str]) -> str:
+        """Text of tokens, some of which may be surface forms put in place of <unk>."""
+        if self.kind == "word":
+            return " ".join(tokens)
+        return "".join(tokens).replace(SPACE, " ").strip()
+
+    def save(self, path: Path) -> None:
+        """Write the tokeniser as one JSON file (the format of the library `tokenizers`)."""
+        path.write_text(self._inner.to_str(pretty=True), encoding="utf-8")
+
+    @staticmethod
+    def load(path: Path, kind: str) -> Tokenizer:
+        """Read a tokeniser; raises ModelFolderError if the file is missing or damaged."""
+        from tokenizers import Tokenizer as Inner
+
+        try:
+            inner = Inner.from_str(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ModelFolderError(f"{path}: missing; the folder holds no complete model") from None
+        except Exception as error:  # the library raises bare Exception for bad JSON
+            raise ModelFolderError(f"{path}: not a tokeniser file ({str(error).splitlines()[0]})") from None
+        if [inner.id_to_token(i) for i in range(4)] != list(SPECIAL_TOKENS):
+            raise ModelFolderError(f"{path}: its first four entries are not {' '.join(SPECIAL_TOKENS)}")
+        return Tokenizer(inner, kind)
+
+
+def choose_kind(lines: Sequence[str]) -> str:
+    """The kind that suits a side: characters for single words, words for a small set of symbols, else BPE."""
+    counts = Counter(chain.from_iterable(line.split() for line in lines))
+    total = sum(counts.values())
+    if total <= 1.5 * len(lines):
+        return "char"
+    if len(counts) <= SYMBOL_TYPES and total >= OFTEN * len(counts) and max(map(len, counts)) <= 5:
+        return "word"
+    return "bpe"
+
+
+def choose_vocab_size(lines: int) -> int:
+    """Entries for subwords where none are asked for: fewer for little data (Ding et al. 2019), 8,000 at most."""
+    return max(500, min(8000, lines // 4))
+
+
+def train_tokenizer(lines: Iterable[str], options: TokenizerOptions) -> Tokenizer:
+    """Learn a tokeniser from lines. Raises DataError if there is nothing to learn from.
+
+    The same lines give the same bpe, word and char tokeniser; unigram sums in parallel and may differ in a few pieces.
+    """
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import models
+
+    unk = SPECIAL_TOKENS[UNK]
+    if options.kind == "unigram":
+        inner = Inner(models.Unigram())
+    else:
+        inner = Inner(models.BPE(unk_token=unk) if options.kind == "bpe" else models.WordLevel(unk_token=unk))
+    inner.normalizer = _normalizer(options)
+    inner.pre_tokenizer = _pre_tokenizer(options.kind)
+    inner.train_from_iterator(lines, _trainer(options))
+    if inner.get_vocab_size() <= len(SPECIAL_TOKENS):
+        raise DataError("no text to learn a vocabulary from: every line is blank")
+    return Tokenizer(_without_added(inner), options.kind)
+
+
+def _normalizer(options: TokenizerOptions) -> Any:
+    from tokenizers import Regex, normalizers
+
+    steps: list[Any] = [normalizers.Strip(), normalizers.Replace(Regex(r"\s+"), " ")]
+    if options.normalize != "none":
+        steps.insert(0, normalizers.NFC() if options.normalize == "nfc" else normalizers.NFKC())
+    if options.kind == "char":
+        steps.append(normalizers.Replace(" ", SPACE))
+    return normalizers.Sequence(steps)
+
+
+def _pre_tokenizer(kind: str) -> Any:
+    from tokenizers import Regex, pre_tokenizers
+
+    if kind == "word":
+        return pre_tokenizers.WhitespaceSplit()
+    if kind == "char":
+        return pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Metaspace(SPACE, prepend_scheme="always"), pre_tokenizers.Punctuation("isolated")]
+    )
+
+
+def _trainer(options: TokenizerOptions) -> Any:
+    from tokenizers import trainers
+
+    special = list(SPECIAL_TOKENS)
+    size, fewest = options.vocab_size, options.min_freq
+    if options.kind == "bpe":
+        return trainers.BpeTrainer(
+            vocab_size=size, min_frequency=max(2, fewest), special_tokens=special, show_progress=False
+        )
+    if options.kind == "unigram":
+        return trainers.UnigramTrainer(
+            vocab_size=size, special_tokens=special, unk_token=special[UNK], show_progress=False
+        )
+    return trainers.WordLevelTrainer(vocab_size=size, min_frequency=fewest, special_tokens=special, show_progress=False)
+
+
+def _without_added(inner: Any) -> Any:
+    """Keep the special entries in the vocabulary, but let no text be read as one of them."""
+    import json
+
+    from tokenizers import Tokenizer as Inner
+
+    content = json.loads(inner.to_str())
+    content["added_tokens"] = []
+    return Inner.from_str(json.dumps(content))
+
+
+def _plain(index: int) -> int:
+    return index if index > EOS else UNK

@@ -1,0 +1,22 @@
+"""Where to compute."""
+
+from __future__ import annotations
+
+import torch
+
+from mirada.errors import ConfigError
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` takes a GPU if there is one; raises ConfigError for a device that is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"device {name!r} is unknown; use auto, cpu, cuda or cuda:N") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(
+            f"device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices; use auto or cpu"
+        )
+    return device

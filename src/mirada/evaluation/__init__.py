@@ -1,0 +1,1 @@
+"""How good is the output: metrics with their signatures, bootstrap intervals, quality by length, alignment quality."""

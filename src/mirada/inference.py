@@ -1,0 +1,99 @@
+"""From ids to ids: sentences of any length, batched by length, searched, and given back in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mirada.config import SearchConfig
+from mirada.data.batches import pad
+from mirada.data.vocabulary import EOS
+from mirada.models.base import Model
+from mirada.search import Hypothesis, Sentences, search
+
+
+class Request(NamedTuple):
+    """One source to be searched: ids with </s>, the forced beginning of its output, and a number for sampling."""
+
+    source: list[int]
+    prefix: list[int]
+    number: int
+
+
+def output_limit(source_tokens: int, options: SearchConfig) -> int:
+    """Most tokens of an output: of this sentence alone, never of the batch it happens to be in."""
+    by_ratio = int(options.max_length_ratio * source_tokens) + 10
+    return max(1, options.max_output_length or by_ratio, options.min_output_length)
+
+
+def search_all(
+    model: Model,
+    requests: Sequence[Request],
+    options: SearchConfig,
+    *,
+    batch_size: int,
+    device: torch.device,
+    with_attention: bool = False,
+) -> list[list[Hypothesis]]:
+    """Search every request; results in the order of the requests. Similar lengths share a batch."""
+    order = sorted(range(len(requests)), key=lambda i: -len(requests[i].source))
+    found: list[list[Hypothesis]] = [[] for _ in requests]
+    for start in range(0, len(order), batch_size):
+        chosen = order[start : start + batch_size]
+        batch = [requests[i] for i in chosen]
+        for i, outputs in zip(chosen, _search_batch(model, batch, options, device, with_attention), strict=True):
+            found[i] = outputs
+    return found
+
+
+def _search_batch(
+    model: Model, batch: list[Request], options: SearchConfig, device: torch.device, with_attention: bool
+) -> list[list[Hypothesis]]:
+    with torch.inference_mode():
+        source, lengths = pad([request.source for request in batch], device)
+        memory = model.encode(source, lengths)
+        limits = torch.tensor([output_limit(len(request.source) - 1, options) for request in batch])
+        prefix = pad([request.prefix for request in batch], device)[0]
+        sentences = Sentences(limits, prefix, [request.number for request in batch])
+        return search(model.step, memory, model.start(memory), options, sentences, with_attention=with_attention)
+
+
+class Forced(NamedTuple):
+    """A given output under the model: natural logs, one a token and one for </s>."""
+
+    token_log_probabilities: list[float]
+    attention: Tensor | None  # [n, S]
+
+
+def force(
+    model: Model,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    device: torch.device,
+    *,
+    with_attention: bool = False,
+) -> list[Forced]:
+    """Score given targets (without </s>) for one batch of sources (with </s>), as the search would score them."""
+    from mirada.data.batches import Encoded, collate
+    from mirada.decoding import producible
+
+    batch = collate(Encoded(sources, targets), range(len(sources)), device)
+    with torch.inference_mode():
+        outputs = model.forward(batch.source, batch.lengths, batch.target_in, with_attention=with_attention)
+        logits = producible(model.logits(outputs.hidden.flatten(0, 1)))  # [B·T, V]
+        spoken = logits.gather(1, batch.target_out.reshape(-1, 1))[:, 0] - logits.logsumexp(-1)
+        log_p = spoken.view_as(batch.target_out)  # [B, T]
+    forced = []
+    for i, target in enumerate(targets):
+        rows = len(target) + 1
+        attention = None if outputs.attention is None else outputs.attention[i, :rows, : len(sources[i])].cpu()
+        forced.append(Forced(log_p[i, :rows].tolist(), attention))
+    return forced
+
+
+def with_end(ids: list[int], most: int) -> list[int]:
+    """A source as the model reads it: cut to `most` tokens, then </s>."""
+    return [*ids[:most], EOS]

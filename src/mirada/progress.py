@@ -1,0 +1,59 @@
+"""What a person sees of a training: a progress bar on a terminal, plain lines elsewhere. All on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+
+class Monitor:
+    """Shows notes, a bar with tokens/s and time left, and one line a validation. `quiet` shows nothing."""
+
+    def __init__(self, *, quiet: bool = False):
+        self.quiet = quiet
+        self._bar: Any = None
+        self._task: Any = None
+        self._since: tuple[float, int] = (time.monotonic(), 0)
+
+    def note(self, line: str) -> None:
+        """Show one line, above the bar if there is one."""
+        if self.quiet:
+            return
+        if self._bar is not None:
+            self._bar.console.print(line, markup=False, highlight=False)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def start(self, name: str, total: int, done: int) -> None:
+        """Begin a bar of `total` updates, `done` of which are done."""
+        self._since = (time.monotonic(), 0)
+        if self.quiet or not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task(name, total=total, completed=done, speed="")
+        self._bar.start()
+
+    def update(self, done: int, tokens: int, loss: float) -> None:
+        """Show that `done` updates are done, the last with so many target tokens and such a loss a token."""
+        begun, before = self._since
+        self._since = (begun, before + tokens)
+        if self._bar is not None:
+            speed = (before + tokens) / max(1e-9, time.monotonic() - begun)
+            self._bar.update(self._task, completed=done, speed=f"{speed:,.0f} tokens/s · loss {loss:.3f}")
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

@@ -1,0 +1,189 @@
+"""Text in, text out: the one interface behind the command line, Python and everything that explains a model.
+
+n texts in give n results in order, whatever is in them: an empty text gives an empty output, one that is too long is
+cut with a warning.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mirada.checkpoint import Loaded, load_model
+from mirada.config import SearchConfig
+from mirada.configfile import changed
+from mirada.data.tokenizer import Piece
+from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
+from mirada.devices import choose_device
+from mirada.errors import DataError
+from mirada.inference import Request, force, search_all, with_end
+from mirada.search import Hypothesis
+
+END = SPECIAL_TOKENS[3]
+LOOKAHEAD = 16  # batches read together, so that similar lengths share a batch
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One output of one source, with what it was made from. Log-probabilities are natural."""
+
+    text: str
+    score: float  # log_probability / ((5 + n) / 6)^α
+    log_probability: float
+    finished: bool  # False: the limit was reached before </s>
+    source_tokens: tuple[str, ...]  # with </s>
+    tokens: tuple[str, ...]  # with </s> where it was produced
+    token_log_probabilities: tuple[float, ...]  # one a token
+    attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A given pair under a model."""
+
+    log_probability: float
+    source_tokens: tuple[str, ...]
+    tokens: tuple[str, ...]
+    token_log_probabilities: tuple[float, ...]
+    attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
+
+
+def load(folder: str | Path, *, device: str = "auto") -> Translator:
+    """Load a model folder; raises ModelFolderError, naming what is wrong with it."""
+    return Translator(load_model(Path(folder).expanduser(), choose_device(device)))
+
+
+class Translator:
+    """A model with its tokenisers. `warn` receives one line for each thing a user should know."""
+
+    def __init__(self, loaded: Loaded, *, warn: Callable[[str], None] | None = None):
+        self.config, self.model, self.metrics = loaded.config, loaded.model, loaded.metrics
+        self.source_tokenizer, self.target_tokenizer = loaded.source, loaded.target
+        self.device = loaded.model.output.weight.device
+        self.warn = warn or (lambda line: None)
+
+    def translate(self, texts: Sequence[str], *, beam_size: int | None = None) -> list[str]:
+        """The best output of each text, with the model's own search options (or another beam)."""
+        options = self.config.search if beam_size is None else changed(self.config.search, {"beam_size": beam_size})
+        return [outputs[0].text for outputs in self.search(texts, options=options)]
+
+    def search(
+        self,
+        texts: Sequence[str],
+        *,
+        options: SearchConfig | None = None,
+        prefixes: Sequence[str] | None = None,
+        batch_size: int = 64,
+        with_attention: bool = False,
+        first: int = 0,
+    ) -> list[list[Translation]]:
+        """The `n_best` outputs of each text, best first. `prefixes` force how outputs begin; `first` numbers the texts."""
+        options = options or self.config.search
+        pieces = [self._pieces(text, options, first + i) for i, text in enumerate(texts)]
+        starts = self.target_tokenizer.encode(prefixes) if prefixes else [[] for _ in texts]
+        requests = {
+            i: Request(with_end([piece.id for piece in row], len(row)), starts[i], first + i)
+            for i, row in enumerate(pieces)
+            if row
+        }
+        look = with_attention or options.replace_unk
+        found = self._search(list(requests.values()), options, batch_size, look)
+        outputs = dict(zip(requests, found, strict=True))
+        return [
+            [self._translation(pieces[i], hypothesis, options) for hypothesis in outputs[i]]
+            if i in outputs
+            else [EMPTY]
+            for i in range(len(texts))
+        ]
+
+    def stream(
+        self,
+        lines: Iterable[str],
+        *,
+        options: SearchConfig | None = None,
+        batch_size: int = 64,
+        with_attention: bool = False,
+    ) -> Iterator[list[Translation]]:
+        """Outputs of each line, in order, at constant memory; the first lines come early, then batches grow."""
+        source, first, count = iter(lines), 0, batch_size
+        while chunk := list(itertools.islice(source, count)):
+            yield from self.search(
+                chunk, options=options, batch_size=batch_size, with_attention=with_attention, first=first
+            )
+            first += len(chunk)
+            count = min(2 * count, LOOKAHEAD * batch_size)
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, batch_size: int = 64, with_attention: bool = False
+    ) -> list[Scored]:
+        """Log-probabilities of given outputs (forced decoding); raises DataError if the counts differ."""
+        if len(sources) != len(targets):
+            raise DataError(f"{len(sources)} sources and {len(targets)} targets; line n of both must belong together")
+        rows = [
+            (self._plain(source), self.target_tokenizer.pieces(target))
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        order = sorted(range(len(rows)), key=lambda i: -len(rows[i][1]))
+        scored: dict[int, Scored] = {}
+        for start in range(0, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            ids = [
+                [with_end([p.id for p in rows[i][0]], len(rows[i][0])) for i in chosen],
+                [[p.id for p in rows[i][1]] for i in chosen],
+            ]
+            for i, forced in zip(
+                chosen, force(self.model, ids[0], ids[1], self.device, with_attention=with_attention), strict=True
+            ):
+                log_p = tuple(forced.token_log_probabilities)
+                attention = None if forced.attention is None else forced.attention.numpy()
+                names = [tuple(piece.text for piece in side) + (END,) for side in rows[i]]
+                scored[i] = Scored(sum(log_p), names[0], names[1], log_p, attention)
+        return [scored[i] for i in range(len(rows))]
+
+    def _plain(self, text: str) -> list[Piece]:
+        return self.source_tokenizer.pieces(text)
+
+    def _pieces(self, text: str, options: SearchConfig, number: int) -> list[Piece]:
+        pieces = self._plain(text)
+        if len(pieces) > options.max_input_length:
+            self.warn(f"line {number + 1}: {len(pieces)} tokens, cut to max_input_length {options.max_input_length}")
+        return pieces[: options.max_input_length]
+
+    def _search(
+        self, requests: list[Request], options: SearchConfig, batch_size: int, with_attention: bool
+    ) -> list[list[Hypothesis]]:
+        return search_all(
+            self.model, requests, options, batch_size=batch_size, device=self.device, with_attention=with_attention
+        )
+
+    def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
+        attention = None
+        if found.attention is not None:
+            attention = found.attention[:, : len(source) + 1].numpy()
+        tokens = [self.target_tokenizer.token(i) for i in found.tokens]
+        if options.replace_unk and attention is not None:
+            tokens = _replaced(tokens, found.tokens, source, attention)
+        return Translation(
+            self.target_tokenizer.join(tokens),
+            found.score,
+            found.log_probability,
+            found.finished,
+            (*(piece.text for piece in source), END),
+            (*tokens, END) if found.finished else tuple(tokens),
+            found.token_log_probabilities,
+            attention,
+        )
+
+
+EMPTY = Translation("", 0.0, 0.0, True, (END,), (END,), (0.0,))
+
+
+def _replaced(tokens: list[str], ids: tuple[int, ...], source: list[Piece], attention: np.ndarray) -> list[str]:
+    """Each <unk> becomes the surface of the most attended real source token; never </s>, never padding."""
+    best = attention[:, : len(source)].argmax(1)  # [n]
+    return [source[best[t]].text if i == UNK else token for t, (i, token) in enumerate(zip(ids, tokens, strict=True))]
