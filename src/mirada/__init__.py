@@ -1,1 +1,36 @@
-"""mirada."""
+"""Sequence-to-sequence models with and without attention: train, run, compare and look inside.
+
+>>> import mirada
+>>> model = mirada.load("runs/luong")
+>>> model.translate(["How are you?"])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mirada.config import Config
+    from mirada.errors import MiradaError
+    from mirada.training import train
+    from mirada.translator import Translation, Translator, load
+
+__all__ = ["Config", "MiradaError", "Translation", "Translator", "load", "train"]
+
+_HOMES = {
+    "Config": "mirada.config",
+    "MiradaError": "mirada.errors",
+    "Translation": "mirada.translator",
+    "Translator": "mirada.translator",
+    "load": "mirada.translator",
+    "train": "mirada.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import mirada` itself is instant."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mirada' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -209,8 +209,8 @@ def _read_back(turns: list[Turn], ends: Ends) -> Paths:
 def _walk_back(turns: list[Turn], ends: Ends) -> list[tuple[Tensor, Tensor]]:
     """Say where each output is in every turn: row of the sentence `[B, 1]` and candidate `[B, n]`.
 
-    A candidate names the slot that it continues, and a slot the candidate of the turn before. Where an output is over,
-    candidate 0 stands in; row 0 stands in for a sentence that had left.
+    A candidate names the slot that it continues, and a slot the candidate of the turn before. Beyond an output's end the
+    walk follows some candidate or other, and row 0 stands in for a sentence that had left.
     """
     slot = torch.zeros_like(ends.candidates)
     walked: list[tuple[Tensor, Tensor]] = []
@@ -219,7 +219,6 @@ def _walk_back(turns: list[Turn], ends: Ends) -> list[tuple[Tensor, Tensor]]:
         count = torch.arange(len(turn.sentences), device=slot.device)
         rows = slot.new_zeros(len(slot)).index_copy(0, turn.sentences, count)[:, None]
         index = torch.where(ends.lengths == length, ends.candidates, turn.survivors[rows, slot])
-        index = index.where(ends.lengths >= length, 0)
         slot = turn.candidates.slots[rows, index]
         walked.append((rows, index))
     return walked[::-1]

@@ -79,6 +79,7 @@ def draw(choice: Tensor, uniforms: Tensor, options: SearchConfig) -> Tensor:
     """
     shifted = (choice - choice.amax(1, keepdim=True)).to(uniforms.dtype)
     probabilities = truncated((shifted / options.temperature).softmax(1), options.top_k, options.top_p)
+    # A GPU adds up in parallel: where probabilities are 0, the sums may waver by a rounding error.
     possible = probabilities > 0
     cumulative = probabilities.cumsum(1)
     total = cumulative.where(possible, 0).amax(1)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from mirada.checkpoint import Loaded, load_model
 from mirada.config import SearchConfig
@@ -21,7 +20,7 @@ from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
 from mirada.devices import choose_device
 from mirada.errors import DataError
-from mirada.inference import Request, force, search_all, with_end
+from mirada.inference import Forced, Request, force, search_all, with_end
 from mirada.search import Hypothesis
 
 END = SPECIAL_TOKENS[3]
@@ -37,6 +36,7 @@ class Translation:
     log_probability: float
     finished: bool  # False: the limit was reached before </s>
     source_tokens: tuple[str, ...]  # with </s>
+    source_words: tuple[int, ...]  # the word that each source token belongs to; none for </s>
     tokens: tuple[str, ...]  # with </s> where it was produced
     token_log_probabilities: tuple[float, ...]  # one a token
     attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
@@ -82,9 +82,12 @@ class Translator:
         with_attention: bool = False,
         first: int = 0,
     ) -> list[list[Translation]]:
-        """The `n_best` outputs of each text, best first. `prefixes` force how outputs begin; `first` numbers the texts."""
+        """The `n_best` outputs of each text, best first.
+
+        `prefixes` force how outputs begin; `first` is the number of the first text, for warnings and for sampling.
+        """
         options = options or self.config.search
-        pieces = [self._pieces(text, options, first + i) for i, text in enumerate(texts)]
+        pieces = [self._cut(row, options, first + i) for i, row in enumerate(self.source_tokenizer.pieces(texts))]
         starts = self.target_tokenizer.encode(prefixes) if prefixes else [[] for _ in texts]
         requests = {
             i: Request(with_end([piece.id for piece in row], len(row)), starts[i], first + i)
@@ -124,35 +127,41 @@ class Translator:
         """Log-probabilities of given outputs (forced decoding); raises DataError if the counts differ."""
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets; line n of both must belong together")
-        rows = [
-            (self._plain(source), self.target_tokenizer.pieces(target))
-            for source, target in zip(sources, targets, strict=True)
-        ]
+        sides = (self.source_tokenizer.pieces(sources), self.target_tokenizer.pieces(targets))
+        rows = list(zip(*sides, strict=True))
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i][1]))
         scored: dict[int, Scored] = {}
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            ids = [
-                [with_end([p.id for p in rows[i][0]], len(rows[i][0])) for i in chosen],
-                [[p.id for p in rows[i][1]] for i in chosen],
-            ]
-            for i, forced in zip(
-                chosen, force(self.model, ids[0], ids[1], self.device, with_attention=with_attention), strict=True
-            ):
-                log_p = tuple(forced.token_log_probabilities)
-                attention = None if forced.attention is None else forced.attention.numpy()
-                names = [tuple(piece.text for piece in side) + (END,) for side in rows[i]]
-                scored[i] = Scored(sum(log_p), names[0], names[1], log_p, attention)
+            batch = self._score_batch([rows[i] for i in chosen], with_attention)
+            scored |= dict(zip(chosen, batch, strict=True))
         return [scored[i] for i in range(len(rows))]
 
-    def _plain(self, text: str) -> list[Piece]:
-        return self.source_tokenizer.pieces(text)
+    def _score_batch(self, rows: list[tuple[list[Piece], list[Piece]]], with_attention: bool) -> list[Scored]:
+        sources = [with_end([piece.id for piece in source], len(source)) for source, _ in rows]
+        targets = [[piece.id for piece in target] for _, target in rows]
+        forced = force(self.model, sources, targets, self.device, with_attention=with_attention)
+        return [_scored(*row, found) for row, found in zip(rows, forced, strict=True)]
 
-    def _pieces(self, text: str, options: SearchConfig, number: int) -> list[Piece]:
-        pieces = self._plain(text)
-        if len(pieces) > options.max_input_length:
-            self.warn(f"line {number + 1}: {len(pieces)} tokens, cut to max_input_length {options.max_input_length}")
-        return pieces[: options.max_input_length]
+    def word_links(self, found: Translation) -> str:
+        """Pharaoh links i-j (source-output, from 0) of an output with attention: each word's most attended word.
+
+        Subword pieces are joined into words; words and characters stand for themselves. </s> takes no part.
+        """
+        from mirada.evaluation.alignment import attention_links, format_links, word_weights
+
+        source, target = found.source_tokens[:-1], found.tokens[: len(found.tokens) - found.finished]
+        if found.attention is None or not source or not target:
+            return ""
+        weights = found.attention[: len(target), : len(source)]
+        words = word_weights(weights, found.source_words, self.target_tokenizer.words(target))
+        return format_links(attention_links(words))
+
+    def _cut(self, pieces: list[Piece], options: SearchConfig, number: int) -> list[Piece]:
+        most = options.max_input_length
+        if len(pieces) > most:
+            self.warn(f"line {number + 1}: {len(pieces)} tokens, cut to max_input_length {most}")
+        return pieces[:most]
 
     def _search(
         self, requests: list[Request], options: SearchConfig, batch_size: int, with_attention: bool
@@ -174,13 +183,21 @@ class Translator:
             found.log_probability,
             found.finished,
             (*(piece.text for piece in source), END),
+            tuple(piece.word for piece in source),
             (*tokens, END) if found.finished else tuple(tokens),
             found.token_log_probabilities,
             attention,
         )
 
 
-EMPTY = Translation("", 0.0, 0.0, True, (END,), (END,), (0.0,))
+EMPTY = Translation("", 0.0, 0.0, True, (END,), (), (END,), (0.0,))
+
+
+def _scored(source: list[Piece], target: list[Piece], found: Forced) -> Scored:
+    names = [(*(piece.text for piece in side), END) for side in (source, target)]
+    attention = None if found.attention is None else found.attention.numpy()
+    log_p = tuple(found.token_log_probabilities)
+    return Scored(sum(log_p), names[0], names[1], log_p, attention)
 
 
 def _replaced(tokens: list[str], ids: tuple[int, ...], source: list[Piece], attention: np.ndarray) -> list[str]:

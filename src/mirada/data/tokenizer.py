@@ -6,9 +6,9 @@ Punctuation stands apart. A special token's name in a text is text: it never bec
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
     id: int
     text: str  # as the vocabulary has it; for <unk> the surface form
-    word: int  # index of the blank-separated word it belongs to
+    word: int  # index of the unit that links and maps join it into: a word for subwords, else the token itself
 
 
 class TokenizerOptions(NamedTuple):
@@ -52,16 +52,24 @@ class Tokenizer:
         encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
         return [[_plain(i) for i in encoding.ids] for encoding in encodings]
 
-    def pieces(self, text: str) -> list[Piece]:
-        """The tokens of a text with their surface: `encode` with everything a reader wants to see."""
-        encoding = self._inner.encode(text, add_special_tokens=False)
-        words, pieces = -1, []
-        for raw, token, (start, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True):
-            fresh = self.kind == "word" or token.startswith(SPACE) or words < 0 or text[start:end].startswith(" ")
-            words += fresh
-            known = _plain(raw) != UNK
-            pieces.append(Piece(_plain(raw), token if known else text[start:end].strip() or token, words))
-        return pieces
+    def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+        """The tokens of each text with their surface: `encode` with everything a reader wants to see."""
+        encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        return [self._pieces(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
+
+    def _pieces(self, text: str, encoding: Any) -> list[Piece]:
+        ids = [_plain(i) for i in encoding.ids]
+        spans = zip(ids, encoding.tokens, encoding.offsets, strict=True)
+        shown = [token if i != UNK else text[start:end] or token for i, token, (start, end) in spans]
+        parts = zip(ids, shown, self.words(shown), strict=True)
+        return [Piece(i, token if i != UNK else token.strip() or token, word) for i, token, word in parts]
+
+    def words(self, tokens: Sequence[str]) -> list[int]:
+        """The unit each token belongs to: subwords are joined into blank-separated words, others stand alone."""
+        if self.kind in ("word", "char"):
+            return list(range(len(tokens)))
+        starts = [i == 0 or token[:1] in (SPACE, " ") for i, token in enumerate(tokens)]
+        return [count - 1 for count in itertools.accumulate(starts)]
 
     def token(self, index: int) -> str:
         """The vocabulary's entry at `index`."""
@@ -99,7 +107,7 @@ class Tokenizer:
 
 def choose_kind(lines: Sequence[str]) -> str:
     """The kind that suits a side: characters for single words, words for a small set of symbols, else BPE."""
-    counts = Counter(chain.from_iterable(line.split() for line in lines))
+    counts = Counter(itertools.chain.from_iterable(line.split() for line in lines))
     total = sum(counts.values())
     if total <= 1.5 * len(lines):
         return "char"

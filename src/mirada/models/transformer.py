@@ -52,10 +52,11 @@ class Sizes(NamedTuple):
 def positions(start: int, count: int, like: Tensor) -> Tensor:
     """Sinusoids for positions start … start + count − 1: `[count, d]`, sines and cosines in turn (section 3.5)."""
     size = like.size(-1)
-    place = torch.arange(start, start + count, device=like.device, dtype=like.dtype)[:, None]
-    rate = torch.arange(0, size, 2, device=like.device, dtype=like.dtype) * (-math.log(10000.0) / size)
+    exact = torch.promote_types(like.dtype, torch.float32)  # half precision cannot count beyond a few hundred
+    place = torch.arange(start, start + count, device=like.device, dtype=exact)[:, None]
+    rate = torch.arange(0, size, 2, device=like.device, dtype=exact) * (-math.log(10000.0) / size)
     angle = place * rate.exp()  # [count, ceil(d/2)]
-    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :size]
+    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :size].to(like.dtype)
 
 
 class Heads(nn.Module):

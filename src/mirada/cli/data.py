@@ -1,0 +1,110 @@
+"""`mirada data make` and `mirada data check`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mirada.cli.flags import Parser, add_options, collect
+from mirada.config import DataConfig
+from mirada.errors import ConfigError, suggestion
+
+FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
+FORMAT = ("source_column", "target_column", "source_key", "target_key", "max_length")
+HELP = """usage: mirada data make|check …
+
+  make    write the embedded English-Spanish corpus, with gold word alignments, as files
+  check   report on a corpus before training
+
+`mirada data make --help` and `mirada data check --help` say more.
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one of the two."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(HELP, end="")
+        return 0 if arguments else 2
+    actions = {"make": make, "check": check}
+    if arguments[0] not in actions:
+        near = suggestion(arguments[0], actions)
+        raise ConfigError(f"unknown action {arguments[0]!r}{near}; `mirada data` knows make and check")
+    return actions[arguments[0]](arguments[1:])
+
+
+def make(arguments: Sequence[str]) -> int:
+    """Write the embedded corpus."""
+    parser = Parser(
+        "data make", "Write the embedded English-Spanish corpus (train, dev, test and alignments) as files."
+    )
+    parser.add_argument("--pairs", type=int, default=20000, help="training pairs [20000]")
+    parser.add_argument("--out", required=True, help="folder to write")
+    parser.add_argument("--seed", type=int, default=1, help="of everything random [1]")
+    parser.add_argument("--max-words", type=int, default=50, help="longest English sentence, in words [50]")
+    parser.add_argument("--force", action="store_true", help="overwrite files that exist")
+    values = parser.read(arguments)
+
+    from mirada.data.grammar import make_splits, write_splits
+
+    splits = make_splits(values.pairs, seed=values.seed, max_words=values.max_words)
+    for path in write_splits(splits, Path(values.out), force=values.force):
+        print(path)
+    return 0
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Report on a corpus; exit code 1 if something in it would hurt a training."""
+    parser = Parser(
+        "data check",
+        "Report on a corpus before training. Exit code 0: fit to train on; 1: something would hurt.",
+        epilog="example:\n  mirada data check --src train.en --tgt train.es --dev-src dev.en --dev-tgt dev.es",
+    )
+    add_options(parser, "data", only=FILES + FORMAT)
+    parser.add_argument("--test-src", metavar="FILE", help="source side of the test pairs")
+    parser.add_argument("--test-tgt", metavar="FILE", help="target side of the test pairs")
+    parser.add_argument("--test-tsv", metavar="FILE", help="test pairs as tab-separated columns")
+    parser.add_argument("--test-jsonl", metavar="FILE", help="test pairs as JSON lines")
+    parser.add_argument("--model", metavar="FOLDER", help="count dev and test tokens unknown to this model")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    values = parser.read(arguments)
+
+    from mirada.configfile import parse
+    from mirada.data.check import check_corpus
+    from mirada.data.report import exit_code, to_json, to_text
+
+    data = parse({"data": collect(values).get("data", {})}).data
+    unknown = _unknown_rates(values.model)
+    report = check_corpus(data, test=_test(values, data), source_unknown=unknown[0], target_unknown=unknown[1])
+    sys.stdout.write(to_json(report) if values.json else to_text(report))
+    return exit_code(report)
+
+
+def _test(values: argparse.Namespace, data: DataConfig) -> DataConfig | None:
+    given = {name: getattr(values, f"test_{name}") for name in ("src", "tgt", "tsv", "jsonl")}
+    if not any(given.values()):
+        return None
+    columns = {name: getattr(data, name) for name in FORMAT}
+    return DataConfig.model_validate({**given, **columns})
+
+
+Rate = Callable[[str], tuple[int, int]]
+
+
+def _unknown_rates(model: str | None) -> tuple[Rate | None, Rate | None]:
+    if model is None:
+        return None, None
+    from mirada.checkpoint import read_config, read_tokenizers
+    from mirada.data.tokenizer import Tokenizer
+    from mirada.data.vocabulary import UNK
+
+    def rate(tokenizer: Tokenizer) -> Rate:
+        def count(text: str) -> tuple[int, int]:
+            ids = tokenizer.encode([text])[0]
+            return ids.count(UNK), len(ids)
+
+        return count
+
+    source, target = read_tokenizers(Path(model), read_config(Path(model)))
+    return rate(source), rate(target)

@@ -1,0 +1,105 @@
+"""Flags made from the options' own fields: one definition gives the YAML key, the flag and its help."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from mirada.configfile import BLOCKS
+from mirada.errors import ConfigError, suggestion
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors as exceptions of one line and unknown flags met by the nearest valid one."""
+
+    def __init__(self, command: str, description: str, *, usage: str | None = None, epilog: str | None = None):
+        super().__init__(
+            prog=f"mirada {command}",
+            usage=usage or f"mirada {command} [options]",
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing usage and leaving."""
+        raise ConfigError(f"{message}; see `{self.prog} --help`")
+
+    def read(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse; raises ConfigError for an unknown flag, naming the nearest valid one."""
+        values, unknown = self.parse_known_args(_dashed(arguments))
+        if unknown:
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            wrong = unknown[0].split("=")[0]
+            near = suggestion(wrong, flags) if wrong.startswith("-") else ""
+            raise ConfigError(f"unknown argument {wrong!r}{near}; see `{self.prog} --help`")
+        return values
+
+
+def add_options(parser: argparse.ArgumentParser, block: str, *, only: Sequence[str] | None = None) -> None:
+    """Add a flag for each option of a block: `--hidden-size` and, for clarity, `--model.hidden-size`."""
+    group = parser.add_argument_group(f"{block} options")
+    for name, field in BLOCKS[block].model_fields.items():
+        if only is not None and name not in only:
+            continue
+        flags = [f"--{name.replace('_', '-')}", f"--{block}.{name.replace('_', '-')}"]
+        text = f"{field.description} [{_default(field)}]".replace("%", "%%")
+        if _is_switch(field):
+            group.add_argument(*flags, dest=f"{block}.{name}", help=text, nargs="?", const="true", metavar="true|false")
+        else:
+            group.add_argument(*flags, dest=f"{block}.{name}", help=text, metavar=_metavar(field))
+
+
+def collect(values: argparse.Namespace, base: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The options given as flags, nested by block, laid over `base`."""
+    merged: dict[str, Any] = {key: dict(part) if isinstance(part, dict) else part for key, part in (base or {}).items()}
+    for dest, value in vars(values).items():
+        block, _, name = dest.partition(".")
+        if name and value is not None:
+            part = merged.setdefault(block, {})
+            if not isinstance(part, dict):
+                raise ConfigError(f"{block}: expected a mapping of options, got {part!r}")
+            part[name] = _value(value, BLOCKS[block].model_fields[name])
+    return merged
+
+
+def _dashed(arguments: Sequence[str]) -> list[str]:
+    """Accept --hidden_size for --hidden-size (the value after = stays as it is)."""
+    out = []
+    for argument in arguments:
+        flag, equals, value = argument.partition("=")
+        out.append(flag.replace("_", "-") + equals + value if argument.startswith("--") else argument)
+    return out
+
+
+def _value(text: str, field: FieldInfo) -> Any:
+    if text.lower() in ("none", "null") and type(None) in get_args(field.annotation):
+        return None
+    if get_origin(field.annotation) is tuple:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text
+
+
+def _is_switch(field: FieldInfo) -> bool:
+    return field.annotation is bool or bool in get_args(field.annotation)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default is None or field.default == ():
+        return "none" if "default" not in (field.description or "") else "see there"
+    if isinstance(field.default, tuple):
+        return ",".join(map(str, field.default))
+    return str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+
+
+def _metavar(field: FieldInfo) -> str:
+    types = [field.annotation, *get_args(field.annotation)]
+    for kind, name in ((int, "N"), (float, "X")):
+        if kind in types:
+            return name
+    choices = [value for value in types if isinstance(value, str)]
+    return "|".join(choices) if choices else "TEXT"
