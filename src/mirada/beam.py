@@ -209,8 +209,8 @@ def _read_back(turns: list[Turn], ends: Ends) -> Paths:
 def _walk_back(turns: list[Turn], ends: Ends) -> list[tuple[Tensor, Tensor]]:
     """Say where each output is in every turn: row of the sentence `[B, 1]` and candidate `[B, n]`.
 
-    A candidate names the slot that it continues, and a slot the candidate of the turn before. Beyond an output's end the
-    walk follows some candidate or other, and row 0 stands in for a sentence that had left.
+    A candidate names the slot that it continues, and a slot the candidate of the turn before. Beyond an output's end
+    the walk follows some candidate or other, and row 0 stands in for a sentence that had left.
     """
     slot = torch.zeros_like(ends.candidates)
     walked: list[tuple[Tensor, Tensor]] = []

@@ -80,9 +80,9 @@ _NOUNS: dict[str, str] = {
     "animal": "dog perro m, cat gato m, horse caballo m, bird pájaro m, cow vaca f, mouse ratón m, wolf lobo m",
     "place": "house casa f, school escuela f, city ciudad f, garden jardín m, park parque m, market mercado m, "
     "library biblioteca f, hospital hospital m, beach playa f, kitchen cocina f, office oficina f, station estación f",
-    "thing": "table mesa f, chair silla f, car coche m, bicycle bicicleta f, box caja f, key llave f, knife cuchillo m, "
-    "cup taza f, hat sombrero m, shirt camisa f, shoe zapato m, bed cama f, flower flor f, tree árbol m, map mapa m, "
-    "gift regalo m, clock reloj m, umbrella paraguas m, photo foto f",
+    "thing": "table mesa f, chair silla f, car coche m, bicycle bicicleta f, box caja f, key llave f, "
+    "knife cuchillo m, cup taza f, hat sombrero m, shirt camisa f, shoe zapato m, bed cama f, flower flor f, "
+    "tree árbol m, map mapa m, gift regalo m, clock reloj m, umbrella paraguas m, photo foto f",
     "opening": "door puerta f, window ventana f",
     "text": "book libro m, letter carta f, newspaper periódico m, poem poema m, message mensaje m",
     "song": "song canción f",
@@ -122,7 +122,7 @@ _VERBS: tuple[tuple[str, str, Aspect, tuple[str, ...], tuple[str, ...]], ...] = 
     ("eat", "comer", "preterite", (*PEOPLE, "animal"), FOODS),
     ("drink", "beber", "preterite", (*PEOPLE, "animal"), ("drink",)),
     ("cook", "cocinar", "preterite", PEOPLE, ("food", "dish")),
-    ("buy", "comprar", "preterite", PEOPLE, ("thing", "text", "animal", "place", *FOODS, "drink")),
+    ("buy", "comprar", "preterite", PEOPLE, ("thing", "text", "animal", *FOODS, "drink")),
     ("sell", "vender", "preterite", PEOPLE, ("thing", "text", "animal", *FOODS)),
     ("see", "ver", "preterite", (*PEOPLE, "animal"), (*PEOPLE, "animal", "thing", "opening", "place")),
     ("look_for", "buscar", "preterite", (*PEOPLE, "animal"), (*PEOPLE, "animal", "thing", "text", "food")),
@@ -191,15 +191,34 @@ DETERMINERS: dict[str, str] = {
     "five": "- - cinco cinco", "six": "- - seis seis", "seven": "- - siete siete", "eight": "- - ocho ocho",
     "nine": "- - nueve nueve", "ten": "- - diez diez", "twenty": "- - veinte veinte",
 }  # fmt: skip
+# Nobody's own: "my man", "her station" would be odd.
+UNOWNED = frozenset(
+    (
+        "man",
+        "woman",
+        "boy",
+        "girl",
+        "child",
+        "artist",
+        "city",
+        "park",
+        "market",
+        "library",
+        "hospital",
+        "beach",
+        "station",
+    )
+)
+ONE_EACH = frozenset(("mother", "father"))
 DEFINITE = ("the", "this", "these", "that", "those", "my", "your", "his", "her", "our", "their")
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twenty")
 
-CITIES = ("Madrid", "Lima", "Sevilla", "Bogotá")
-# English = Spanish; words at the same place are linked, and so is every word of a side that has only one.
-PLACES = ("in=en", "near=cerca de", "behind=detrás de", "in_front_of=delante de")
+CITIES = ("Madrid=Madrid", "Lima=Lima", "Seville=Sevilla", "London=Londres")
+# English=Spanish=links; `_` joins the words of one unit.
+PLACES = ("in=en", "near=cerca de", "behind=detrás de", "in_front_of=delante de=0-0 1-0 2-1")
 SURFACES = ("on=sobre", "under=debajo de")
-NEEDS = ("hungry hambre", "thirsty sed", "sleepy sueño", "afraid miedo")
+NEEDS = ("hungry=hambre", "thirsty=sed", "sleepy=sueño", "afraid=miedo")
 
 
 class TimeAdverb(NamedTuple):
@@ -224,7 +243,7 @@ TIMES: tuple[TimeAdverb, ...] = (
     TimeAdverb("last night", "anoche", "0-0 1-0", ("past",)),
     TimeAdverb("last week", "la semana pasada", "0-2 1-0 1-1", ("past",)),
     TimeAdverb("tomorrow", "mañana", "0-0", ("future",)),
-    TimeAdverb("next year", "el año próximo", "0-2 1-0 1-1", ("future",)),
+    TimeAdverb("next week", "la semana próxima", "0-2 1-0 1-1", ("future",)),
     TimeAdverb("at five o'clock", "a las cinco", "0-0 1-2 2-1", ("present", "past", "future")),
     TimeAdverb("at nine o'clock", "a las nueve", "0-0 1-2 2-1", ("present", "past", "future")),
 )
@@ -243,6 +262,7 @@ NOUNS: tuple[Noun, ...] = tuple(
     for kind, rows in _NOUNS.items()
     for english, spanish, gender in _rows(rows)
 )
+NOUN_KINDS = frozenset(_NOUNS)
 NAMES: tuple[Name, ...] = tuple(Name(text, _gender(gender)) for text, gender in _rows(_NAMES))
 ADJECTIVES: tuple[Adjective, ...] = tuple(
     Adjective(english, spanish, copula, kinds, group)
@@ -253,3 +273,13 @@ VERBS: tuple[Verb, ...] = tuple(
     Verb(base.partition("_")[0], spanish, aspect, subjects, objects, base.partition("_")[2])
     for base, spanish, aspect, subjects, objects in _VERBS
 )
+
+
+def verb(spanish: str, english: str | None = None) -> Verb:
+    """Return the verb with this infinitive; two share querer, so English may be needed too."""
+    return next(item for item in VERBS if item.spanish == spanish and english in (None, item.english))
+
+
+def verbs(*english: str) -> list[Verb]:
+    """Return the verbs with these English base forms, in the lexicon's order."""
+    return [item for item in VERBS if item.english in english]

@@ -6,13 +6,17 @@ Source of the paradigms: Real Academia Española, Nueva gramática de la lengua 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Literal
 
 Tense = Literal["present", "past", "future"]
 Forms = tuple[str, str, str, str, str]
 
-_PRESENT = {"a": ("o", "as", "a", "amos", "an"), "e": ("o", "es", "e", "emos", "en"), "i": ("o", "es", "e", "imos", "en")}
+_PRESENT = {
+    "a": ("o", "as", "a", "amos", "an"),
+    "e": ("o", "es", "e", "emos", "en"),
+    "i": ("o", "es", "e", "imos", "en"),
+}
 _PRETERITE = {"a": ("é", "aste", "ó", "amos", "aron"), "e": ("í", "iste", "ió", "imos", "ieron")}
 _IMPERFECT = {"a": ("aba", "abas", "aba", "ábamos", "aban"), "e": ("ía", "ías", "ía", "íamos", "ían")}
 _AFTER_VOWEL = ("í", "íste", "yó", "ímos", "yeron")  # leer, creer: leí, leíste, leyó
@@ -54,7 +58,7 @@ _BE = {"present": ("am", "are", "is", "are", "are"), "past": ("was", "were", "wa
 _PLAIN = str.maketrans("áéíóú", "aeiou")
 
 
-@lru_cache(maxsize=None)
+@cache
 def conjugate(infinitive: str, tense: str) -> Forms:
     """Return the five forms (yo, tú, él, nosotros, ellos) in "present", "preterite" or "imperfect"."""
     if tense == "present":
@@ -98,20 +102,22 @@ def _imperfect(verb: str) -> Forms:
     return _five([verb[:-2] + ending for ending in _IMPERFECT["a" if verb[-2] == "a" else "e"]])
 
 
-@lru_cache(maxsize=None)
+@cache
 def plural(word: str) -> str:
     """Return the Spanish plural of a noun or adjective: casas, ciudades, jardines, franceses; paraguas stays."""
     if word in ("paraguas",):
         return word
     if word == "joven":
         return "jóvenes"
+    if word.endswith("z"):
+        return word[:-1] + "ces"
     if word[-1] in "aeoé":
         return word + "s"
     accented = word[-2] in "áéíóú"
     return word[:-2] + word[-2].translate(_PLAIN) + word[-1] + "es" if accented else word + "es"
 
 
-@lru_cache(maxsize=None)
+@cache
 def agree(adjective: str, gender: str, number: int) -> str:
     """Return the adjective in a gender ("m", "f") and number (1, 2): cansado → cansadas, español → españolas."""
     word = adjective
@@ -123,7 +129,7 @@ def agree(adjective: str, gender: str, number: int) -> str:
     return word if number == 1 else plural(word)
 
 
-@lru_cache(maxsize=None)
+@cache
 def english_plural(noun: str) -> str:
     """Return the English plural: boxes, cities, potatoes, knives, children."""
     if noun in _PLURALS:
@@ -133,7 +139,7 @@ def english_plural(noun: str) -> str:
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh", "o")) else "s")
 
 
-@lru_cache(maxsize=None)
+@cache
 def english_present(verb: str, person: int) -> str:
     """Return the English present: eat, eats, studies; am, are, is."""
     if verb == "be":
@@ -145,7 +151,7 @@ def english_present(verb: str, person: int) -> str:
     return english_plural(verb)  # the same spelling rule: washes, cries, goes
 
 
-@lru_cache(maxsize=None)
+@cache
 def english_past(verb: str, person: int) -> str:
     """Return the English past: ate, studied, danced; was, were."""
     if verb == "be":

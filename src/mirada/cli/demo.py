@@ -1,0 +1,21 @@
+"""`mirada demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mirada.cli.flags import Parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Train four small systems and show what they do."""
+    parser = Parser("demo", "Train four systems on the embedded English-Spanish corpus, translate, look at attention.")
+    parser.add_argument("--out", default="mirada-demo", help="folder for what is made [mirada-demo]")
+    parser.add_argument("--seed", type=int, default=1, help="of everything random [1]")
+    values = parser.read(arguments)
+
+    from mirada.demo import demo
+
+    demo(Path(values.out), lambda line: print(line, flush=True), seed=values.seed)
+    return 0

@@ -1,0 +1,222 @@
+"""The house rules that a machine can check: which way imports point, and how long, wide and plain the code is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent / "src" / "mirada"
+
+# From the bottom up. A module imports from the layers below its own, and from its own group; a package is one group.
+LAYERS = (
+    ("errors",),
+    ("config configfile", "trees", "files", "devices", "schedule"),
+    ("data", "models", "loss", "search beam sampling decoding", "evaluation", "explain", "history", "progress"),
+    ("checkpoint", "inference", "prepare"),
+    ("training run resume validation", "translator"),
+    ("cli",),
+    ("__main__",),
+)
+# Beyond the layers: these know nothing of those. Only the package itself chooses models by options.
+STRANGERS = {
+    "search beam sampling decoding loss explain": "mirada.models",
+    "models": "mirada.config",
+}
+EXEMPT = {"mirada.models"}
+STARTS_WITHOUT_TORCH = ("errors", "config", "configfile", "cli")
+
+
+class Import(NamedTuple):
+    """One imported module, and whether that happens as soon as the importing module is loaded."""
+
+    name: str
+    at_once: bool
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every module of the package by dotted name."""
+    named = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = ("mirada", *path.relative_to(ROOT).with_suffix("").parts)
+        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text(encoding="utf-8"))
+    return named
+
+
+@cache
+def imports(module: str) -> list[Import]:
+    """Every import of a module; `from package import name` counts as package.name where that is a module."""
+    found = []
+    for node, at_once in statements(trees()[module]):
+        if isinstance(node, ast.Import):
+            found += [Import(alias.name, at_once) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno}: a relative import; write the whole name"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.append(Import(inner if inner in trees() else str(node.module), at_once))
+    return found
+
+
+def statements(node: ast.AST, at_once: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+    """Walk all nodes; what stands in a function or under `if TYPE_CHECKING` does not happen at once."""
+    for child in ast.iter_child_nodes(node):
+        later = isinstance(child, ast.FunctionDef | ast.Lambda) or (
+            isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+        )
+        yield child, at_once and not later
+        yield from statements(child, at_once and not later)
+
+
+def part(module: str) -> str:
+    """mirada.data.rows → data."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def place(module: str) -> tuple[int, str]:
+    """A module's layer and group."""
+    for height, groups in enumerate(LAYERS):
+        for group in groups:
+            if part(module) in group.split():
+                return height, group
+    raise AssertionError(f"{module} has no place in LAYERS of tests/test_architecture.py: give it one")
+
+
+def own_imports(module: str) -> list[str]:
+    return [found.name for found in imports(module) if found.name.split(".")[0] == "mirada"]
+
+
+def test_imports_point_downward() -> None:
+    upward = [
+        f"{module} imports {name}"
+        for module in trees()
+        if module != "mirada"
+        for name in own_imports(module)
+        if name == "mirada" or not (place(name)[0] < place(module)[0] or place(name)[1] == place(module)[1])
+    ]
+    assert upward == []
+
+
+def test_strangers_stay_strangers() -> None:
+    met = [
+        f"{module} imports {name}"
+        for parts, stranger in STRANGERS.items()
+        for module in trees()
+        if part(module) in parts.split() and module not in EXEMPT
+        for name in own_imports(module)
+        if name == stranger or name.startswith(stranger + ".")
+    ]
+    assert met == []
+
+
+def test_there_is_no_cycle() -> None:
+    """Imports inside functions count too: they hide a cycle, they do not undo it."""
+    graph = {module: {name for name in own_imports(module) if name != "mirada"} for module in trees()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(f"cycle: {' -> '.join(error.args[1])}") from None
+
+
+def loaded_with(module: str) -> set[str]:
+    """Every module that importing this one loads, packages above it included."""
+    waiting, seen = [module], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in trees():
+            waiting += [found.name for found in imports(name) if found.at_once]
+        if "." in name:
+            waiting.append(name.rpartition(".")[0])
+    return seen
+
+
+def test_the_command_line_starts_without_torch() -> None:
+    slow = [
+        name
+        for module in trees()
+        if part(module) in STARTS_WITHOUT_TORCH
+        for name in loaded_with(module)
+        if name.split(".")[0] == "torch"
+    ]
+    assert slow == []
+
+
+class Function(NamedTuple):
+    """A function or method and where it stands."""
+
+    where: str
+    node: ast.FunctionDef
+
+
+def functions() -> list[Function]:
+    """Every function of the package, inner ones too. (`async` has no place here: see `test_plainness`.)"""
+    return [
+        Function(f"{module}:{node.lineno} {node.name}", node)
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    ]
+
+
+def lines(node: ast.FunctionDef) -> int:
+    """Lines from `def` to the end, without the docstring."""
+    first = node.body[0]
+    docstring = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) is not None else 0
+    return node.end_lineno - node.lineno + 1 - docstring
+
+
+def test_functions_are_short() -> None:
+    lengths = {function.where: lines(function.node) for function in functions()}
+    assert {where: length for where, length in lengths.items() if length > 60} == {}
+    assert median(lengths.values()) <= 12
+
+
+def test_functions_take_at_most_seven_parameters() -> None:
+    wide = {}
+    for where, node in functions():
+        names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        count = len([name for name in names if name not in ("self", "cls")])
+        if count > 7:
+            wide[where] = count
+    assert wide == {}
+
+
+def test_files_are_short() -> None:
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.rglob("*.py")}
+    assert {name: length for name, length in lengths.items() if length > 300} == {}
+
+
+def test_plainness() -> None:
+    """No **kwargs, no assert (it vanishes under -O), no global, no async."""
+    forbidden = (ast.Assert, ast.Global, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
+    found = [
+        f"{module}:{node.lineno} {type(node).__name__.lower()}"
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, forbidden)
+    ]
+    found += [f"{where} takes **{node.args.kwarg.arg}" for where, node in functions() if node.args.kwarg]
+    assert found == []
+
+
+def test_no_class_of_ours_below_a_class_of_ours() -> None:
+    """Errors make a family, and blocks of options share `Block`; nothing else inherits from anything here."""
+    classes = [
+        (module, node) for module, tree in trees().items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
+    ours = {node.name for module, node in classes if module != "mirada.errors"} - {"Block"}
+    below = [
+        f"{module}:{node.lineno} {node.name} is a {base}"
+        for module, node in classes
+        for base in (ast.unparse(expression).split("[")[0].split(".")[-1] for expression in node.bases)
+        if base in ours
+    ]
+    assert below == []
