@@ -6,13 +6,14 @@ The same fields make the YAML keys, the command line's flags and their help, so 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Decoder = Literal["classic", "bahdanau", "luong", "transformer"]
 Score = Literal["additive", "dot", "scaled_dot", "general", "concat"]
 TokenKind = Literal["auto", "bpe", "unigram", "word", "char"]
+DecayRate = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_SCORE: Mapping[str, Score | None] = {
     "classic": None,
     "bahdanau": "additive",
@@ -180,7 +181,7 @@ class TrainingConfig(Block):
     )
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate")
     weight_decay: float = Field(0.0, ge=0, description="weight decay")
-    adam_betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's two decay rates")
+    adam_betas: tuple[DecayRate, DecayRate] = Field((0.9, 0.98), description="Adam's two decay rates")
     scheduling: Literal["constant", "inverse_sqrt", "cosine", "linear", "plateau"] = Field(
         "inverse_sqrt", description="learning rate after the warm-up"
     )

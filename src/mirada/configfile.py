@@ -77,7 +77,9 @@ def _explain(error: ValidationError) -> str:
     path = [str(part) for part in first["loc"]]
     name = ".".join(path)
     if first["type"] == "extra_forbidden":
-        return f"unknown option {name!r}{suggestion(path[-1], known_names(path[:-1]))}"
+        homes = [f"{top}.{leaf}" for top, leaf in leaves() if leaf == path[-1]]  # right, but in the wrong block
+        near = f"; did you mean {homes[0]!r}?" if homes else suggestion(path[-1], known_names(path[:-1]))
+        return f"unknown option {name!r}{near}"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return message

@@ -14,7 +14,11 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(f"device {name!r} is unknown; use auto, cpu, cuda or cuda:N") from None
+        device = torch.device("meta")  # as unknown here as a kind that PyTorch has and mirada has not
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise ConfigError(f"device {name!r} is unknown; use auto, cpu, cuda or cuda:N")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise ConfigError(f"device {name!r}: PyTorch finds no Apple GPU on this machine; use auto or cpu")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(
             f"device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices; use auto or cpu"

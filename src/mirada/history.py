@@ -18,7 +18,7 @@ class History:
     def write(self, validations: list[dict[str, float]]) -> None:
         """Write all validations so far."""
         names = list(validations[-1])
-        lines = ["\t".join(names)] + ["\t".join(f"{row[name]:.6g}" for name in names) for row in validations]
+        lines = ["\t".join(names)] + ["\t".join(_number(row[name]) for name in names) for row in validations]
         write_text(self.folder / "validations.tsv", "\n".join(lines) + "\n")
         write_text(self.folder / "metrics.json", json.dumps(validations[-1], indent=1) + "\n")
         if self.tensorboard:
@@ -34,3 +34,8 @@ class History:
             if name not in ("epoch", "update"):
                 writer.add_scalar(f"dev/{name}", value, int(row["update"]))
         writer.close()
+
+
+def _number(value: float) -> str:
+    """Counts stay whole however large; measures get six digits."""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"

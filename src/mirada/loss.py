@@ -25,7 +25,10 @@ class Loss(NamedTuple):
 def sequence_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *, pad: int, smoothing: float) -> Loss:
     """Loss of hidden states `[B, T, R]` against targets `[B, T]`, padding left out, under logits `hidden Wᵀ + b`."""
     real = targets != pad
-    return Loss(*_LinearCrossEntropy.apply(hidden[real], weight, bias, targets[real], smoothing))  # type: ignore[no-untyped-call]
+    parts = (hidden[real], weight, bias)
+    if not torch.is_grad_enabled():  # an autograd function itself sees only that weights want gradients, even here
+        parts = (parts[0].detach(), weight.detach(), bias.detach())
+    return Loss(*_LinearCrossEntropy.apply(*parts, targets[real], smoothing))  # type: ignore[no-untyped-call]
 
 
 def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:

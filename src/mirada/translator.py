@@ -85,8 +85,11 @@ class Translator:
         """The `n_best` outputs of each text, best first.
 
         `prefixes` force how outputs begin; `first` is the number of the first text, for warnings and for sampling.
+        Raises DataError if there are prefixes, but not one a text.
         """
         options = options or self.config.search
+        if prefixes and len(prefixes) != len(texts):
+            raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
         pieces = [self._cut(row, options, first + i) for i, row in enumerate(self.source_tokenizer.pieces(texts))]
         starts = self.target_tokenizer.encode(prefixes) if prefixes else [[] for _ in texts]
         requests = {

@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     from mirada.evaluation.bootstrap import interval
     from mirada.evaluation.metrics import evaluate
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for metric in evaluate(outputs.hypotheses, outputs.references, names):
         low, high = interval(outputs.hypotheses, outputs.references, metric.name)
         rows.append({"metric": metric.name, "value": metric.value, "low": low, "high": high, "made": metric.signature})
@@ -60,7 +60,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "evaluate",
         "Quality on a test set, with 95 % bootstrap intervals.",
-        usage="mirada evaluate MODEL --src FILE --tgt FILE [options]\n       mirada evaluate --hyp FILE --ref FILE [options]",
+        usage="mirada evaluate MODEL --src FILE --tgt FILE [options], or mirada evaluate --hyp FILE --ref FILE",
         epilog=EPILOG,
     )
     parser.add_argument("model", nargs="?", help="model folder")

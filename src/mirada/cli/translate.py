@@ -103,7 +103,7 @@ def _line(number: int, found: Translation, values: argparse.Namespace, n_best: i
     if values.alignment == "hard":
         line += " ||| " + translator.word_links(found)
     if values.alignment == "soft":
-        rows = [] if found.attention is None else found.attention
+        rows = [] if found.attention is None else found.attention.tolist()
         line += " ||| " + " ".join(",".join(f"{weight:.4f}" for weight in row) for row in rows)
     return line
 

@@ -21,12 +21,13 @@ ASKED_DROPPED = "wh not adverb indirect direct subject aux verb complement objec
 
 
 class Form(NamedTuple):
-    """What the finite verb must know: tense, whether English denies or inverts, and who the subject is."""
+    """What the finite verb must know: tense, whether English denies or inverts, who the subject is, if can may come."""
 
     tense: str
     negative: bool
     inverted: bool
     subject: Nominal
+    modals: bool = True
 
     @property
     def auxiliary(self) -> bool:
@@ -93,8 +94,8 @@ def modal(rng: Random, verb: Verb, form: Form) -> Slots:
 
 def verbal(rng: Random, verb: Verb, form: Form) -> Slots:
     """The verb alone, or under a modal now and then."""
-    acts = verb.aspect == "preterite" and form.subject.human
-    if acts and form.tense != "future" and rng.random() < 0.15:
+    acts = verb.aspect == "preterite" and form.subject.human and verb.english != "lose"
+    if acts and form.modals and form.tense != "future" and rng.random() < 0.15:
         return modal(rng, verb, form)
     return finite(verb, form)
 
@@ -109,7 +110,7 @@ def object_pronoun(rng: Random, verb: Verb, subject: Nominal) -> Piece:
     fitting = []
     if any(kind in lexicon.PEOPLE for kind in verb.objects):
         fitting = [other for other in lexicon.PRONOUNS if apart(other.person, subject.person)]
-    if any(kind not in lexicon.PEOPLE for kind in verb.objects):
+    if verb.english != "know" and any(kind not in lexicon.PEOPLE for kind in verb.objects):
         fitting += [lexicon.IT] * 3 + [lexicon.PRONOUNS[-1]]
     chosen = rng.choice(fitting)
     return word(chosen.object, chosen.direct)
@@ -124,7 +125,7 @@ def someone(rng: Random, room: int, unlike: Nominal) -> Nominal:
     """A person that the listener knows, a name or a definite noun phrase, other than `unlike`."""
     short = room < 2 or rng.random() < 0.4
     person = phrases.named(rng) if short else phrases.common(rng, lexicon.PEOPLE, room=room, definite=True)
-    return someone(rng, room, unlike) if set(person.piece.source) & set(unlike.piece.source) - {"the"} else person
+    return someone(rng, room, unlike) if phrases.overlap(person, unlike) else person
 
 
 def have(form: Form) -> Slots:
@@ -160,11 +161,11 @@ def adjuncts(rng: Random, verb: Verb, form: Form, room: int) -> Slots:
     if verb.aspect == "imperfect":
         return {}
     slots: Slots = {}
-    at_places = not {"place", "to"} & set(verb.objects)
+    at_places = not {"place", "opening", "to"} & set(verb.objects)
     if room >= 3 and at_places and rng.random() < 0.5:
         slots["place"] = place(rng, min(room, 4))
         room -= len(slots["place"].source)
-    if room >= 2 and rng.random() < 0.3:
+    if room >= 2 and verb.english != "sleep" and rng.random() < 0.3:
         slots["company"] = company(rng, form.subject, room - 1)
         room -= len(slots["company"].source)
     if form.tense == "past" and not form.auxiliary and rng.random() < 0.04:

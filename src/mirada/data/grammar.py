@@ -1,8 +1,8 @@
 """The embedded English–Spanish corpus: sentence pairs with gold word alignments, made by rules, the same for a seed.
 
 A synchronous grammar builds both sides at once from aligned fragments (lexicon.py, morphology.py, phrases.py,
-clauses.py, predicates.py, sentences.py, questions.py), so a link is known, not guessed. Within one seed or across
-seeds an English sentence has one Spanish translation: you is tú, and where English shows no gender Spanish is masculine.
+clauses.py, predicates.py, sentences.py, questions.py), so a link is known, not guessed. Whatever the seed, an English
+sentence has one Spanish translation: you is tú, and where English shows no gender Spanish is masculine.
 
 What is linked: words that translate each other; a dropped subject and the Spanish verb that carries its person; both
 parts of a contraction (al, del) and what they stand for; "to" and the infinitive, unless Spanish has its own word for
@@ -28,6 +28,7 @@ from mirada.files import write_text
 
 BUCKETS = ((2, 5), (6, 10), (11, 20), (21, 30), (31, 50))
 _WEIGHTS = (20, 25, 25, 15, 15)
+_MARKS = ("", "?", ".", ",")  # what is no word: the silent one, and punctuation
 _TOKEN = re.compile(r"[¿¡?!.,]|[^\s¿¡?!.,]+")
 _SPACED = re.compile(r"(?<=[¿¡]) | (?=[?!.,])")
 _PATIENCE = 400  # draws in a row that bring nothing new before generate gives up
@@ -65,7 +66,7 @@ def generate(count: int, *, seed: int, max_words: int = 50) -> list[AlignedPair]
     """
     if count < 0:
         raise DataError(f"the number of pairs must not be negative, got {count}")
-    if max_words < BUCKETS[0][0]:
+    if max_words < 2:
         raise DataError(f'max_words must be at least 2 (the shortest sentence is "Ana sleeps."), got {max_words}')
     pairs: list[AlignedPair] = []
     seen: set[str] = set()
@@ -94,19 +95,19 @@ def _stream(rng: Random, max_words: int) -> Iterator[AlignedPair | None]:
     while True:
         low, high = rng.choices(buckets, weights)[0]
         for _ in range(20):
-            pair = _draw(rng, rng.randint(low, high))
-            if low <= len(pair.source.split()) <= high:
-                yield pair
+            piece = _draw(rng, rng.randint(low, high))
+            if low <= sum(text not in _MARKS for text in piece.source) <= high:
+                yield realize(piece)
                 break
         else:
             yield None
 
 
-def _draw(rng: Random, room: int) -> AlignedPair:
+def _draw(rng: Random, room: int) -> Piece:
     """Draw one sentence of about `room` words."""
-    if rng.random() < (0.4 if room <= 5 else 0.2):
-        return realize(phrases.chain(Piece((), ("¿",), ()), ask(rng, room), phrases.word("?", "?")))
-    return realize(phrases.chain(story(rng, room, rng.choice(TENSES)), phrases.word(".", ".")))
+    if rng.random() < (0.5 if room <= 5 else 0.2):
+        return phrases.chain(Piece((), ("¿",), ()), ask(rng, room), phrases.word("?", "?"))
+    return phrases.chain(story(rng, room, rng.choice(TENSES)), phrases.word(".", "."))
 
 
 def realize(piece: Piece) -> AlignedPair:

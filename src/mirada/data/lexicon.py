@@ -6,6 +6,7 @@ the Spanish sentence is a function of the English one (friend = amigo, boy = chi
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal, NamedTuple
 
 Gender = Literal["m", "f"]
@@ -79,7 +80,7 @@ _NOUNS: dict[str, str] = {
     "worker": "teacher profesor m, doctor médico m, student estudiante m, artist artista m",
     "animal": "dog perro m, cat gato m, horse caballo m, bird pájaro m, cow vaca f, mouse ratón m, wolf lobo m",
     "place": "house casa f, school escuela f, city ciudad f, garden jardín m, park parque m, market mercado m, "
-    "library biblioteca f, hospital hospital m, beach playa f, kitchen cocina f, office oficina f, station estación f",
+    "library biblioteca f, hospital hospital m, square plaza f, kitchen cocina f, office oficina f, station estación f",
     "thing": "table mesa f, chair silla f, car coche m, bicycle bicicleta f, box caja f, key llave f, "
     "knife cuchillo m, cup taza f, hat sombrero m, shirt camisa f, shoe zapato m, bed cama f, flower flor f, "
     "tree árbol m, map mapa m, gift regalo m, clock reloj m, umbrella paraguas m, photo foto f",
@@ -105,13 +106,15 @@ _ADJECTIVES: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("ser", ("thing", "opening"), "colour", "blue azul"),
     ("ser", ("thing", "text", *FOODS), "price", "expensive caro, cheap barato"),
     ("ser", ("place", "thing", "song"), "trait", "beautiful bonito"),
-    ("ser", ("text", "song"), "trait", "long largo, interesting interesante, sad triste"),
+    ("ser", ("text", "song"), "trait", "long largo, interesting interesante, difficult difícil"),
     ("estar", (*PEOPLE, "animal"), "state", "tired cansado, sick enfermo, sad triste, calm tranquilo"),
     ("estar", PEOPLE, "state", "happy contento, angry enfadado, busy ocupado, nervous nervioso"),
-    ("estar", ("opening",), "state", "open abierto, closed cerrado"),
+    ("estar", ("opening",), "open", "open abierto, closed cerrado"),
     ("estar", ("place", "thing", "opening"), "state", "clean limpio, dirty sucio"),
     ("estar", MASS, "state", "cold frío, hot caliente"),
 )
+NO_DEGREES = ("origin", "colour", "open")  # groups that very does not go with
+OPPOSITES = ("tall", "short")
 COMPARATIVES: dict[str, str] = {
     "tall": "taller", "short": "shorter", "young": "younger", "kind": "kinder", "rich": "richer", "strong": "stronger",
     "big": "bigger", "small": "smaller", "famous": "more famous", "intelligent": "more intelligent",
@@ -157,7 +160,7 @@ _VERBS: tuple[tuple[str, str, Aspect, tuple[str, ...], tuple[str, ...]], ...] = 
     ("go", "ir", "preterite", (*PEOPLE, "animal"), ("to",)),
     ("come", "venir", "preterite", (*PEOPLE, "animal"), ("to",)),
     ("return", "volver", "preterite", (*PEOPLE, "animal"), ("to",)),
-    ("arrive", "llegar", "preterite", (*PEOPLE, "animal"), ()),
+    ("arrive", "llegar", "preterite", (*PEOPLE, "animal"), ("to",)),
     ("give", "dar", "preterite", PEOPLE, ("gift",)),
     ("send", "enviar", "preterite", PEOPLE, ("gift",)),
     ("show", "mostrar", "preterite", PEOPLE, ("gift",)),
@@ -190,28 +193,15 @@ DETERMINERS: dict[str, str] = {
     "another": "otro otra - -", "two": "- - dos dos", "three": "- - tres tres", "four": "- - cuatro cuatro",
     "five": "- - cinco cinco", "six": "- - seis seis", "seven": "- - siete siete", "eight": "- - ocho ocho",
     "nine": "- - nueve nueve", "ten": "- - diez diez", "twenty": "- - veinte veinte",
+    "thirty": "- - treinta treinta", "forty": "- - cuarenta cuarenta",
 }  # fmt: skip
 # Nobody's own: "my man", "her station" would be odd.
-UNOWNED = frozenset(
-    (
-        "man",
-        "woman",
-        "boy",
-        "girl",
-        "child",
-        "artist",
-        "city",
-        "park",
-        "market",
-        "library",
-        "hospital",
-        "beach",
-        "station",
-    )
-)
-ONE_EACH = frozenset(("mother", "father"))
+UNOWNED = ("man", "woman", "boy", "girl", "child", "artist", "city", "park", "market", "library", "hospital", "square",
+           "station")  # fmt: skip
+ONE_EACH = ("mother", "father")
 DEFINITE = ("the", "this", "these", "that", "those", "my", "your", "his", "her", "our", "their")
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
+AGES = ("six", "eight", "nine", "ten", "twenty", "thirty", "forty")
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twenty")
 
 CITIES = ("Madrid=Madrid", "Lima=Lima", "Seville=Sevilla", "London=Londres")
@@ -275,11 +265,25 @@ VERBS: tuple[Verb, ...] = tuple(
 )
 
 
+@cache
+def nouns(kinds: tuple[str, ...]) -> tuple[Noun, ...]:
+    """Return the nouns of these kinds."""
+    return tuple(noun for noun in NOUNS if noun.kind in kinds)
+
+
+@cache
+def adjectives(kind: str) -> tuple[Adjective, ...]:
+    """Return the adjectives that fit nouns of a kind."""
+    return tuple(item for item in ADJECTIVES if kind in item.kinds)
+
+
+@cache
 def verb(spanish: str, english: str | None = None) -> Verb:
     """Return the verb with this infinitive; two share querer, so English may be needed too."""
     return next(item for item in VERBS if item.spanish == spanish and english in (None, item.english))
 
 
-def verbs(*english: str) -> list[Verb]:
+@cache
+def verbs(*english: str) -> tuple[Verb, ...]:
     """Return the verbs with these English base forms, in the lexicon's order."""
-    return [item for item in VERBS if item.english in english]
+    return tuple(item for item in VERBS if item.english in english)

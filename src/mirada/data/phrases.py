@@ -8,6 +8,7 @@ that a dropped subject ("she" ↔ "") ends up linked to the verb that carries it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from random import Random
 from typing import NamedTuple, TypeVar
 
@@ -50,6 +51,7 @@ class Nominal(NamedTuple):
 NOTHING = Piece((), (), ())
 
 
+@cache
 def word(source: str, target: str, links: str | None = None) -> Piece:
     """Make a piece of words; "0-0 1-0" gives the links.
 
@@ -92,9 +94,14 @@ def _lay(rows: list[tuple[str, tuple[str, ...]]]) -> tuple[tuple[str, ...], dict
 
 def chain(*pieces: Piece) -> Piece:
     """Put pieces one after another, in the same order on both sides."""
-    names = [str(index) for index in range(len(pieces))]
-    order = " ".join(names)
-    return arrange(dict(zip(names, pieces, strict=True)), order, order)
+    source: list[str] = []
+    target: list[str] = []
+    links = []
+    for piece in pieces:
+        links += [(i + len(source), j + len(target)) for i, j in piece.links]
+        source += piece.source
+        target += piece.target
+    return Piece(tuple(source), tuple(target), tuple(links))
 
 
 def finish(piece: Piece) -> Piece:
@@ -169,10 +176,19 @@ def both(first: Nominal, second: Nominal) -> Nominal:
     return Nominal(piece, 4, gender, first.kind)
 
 
+def overlap(first: Nominal, second: Nominal) -> bool:
+    """Whether two noun phrases share a name or a noun."""
+    return bool(_content(first) & _content(second))
+
+
+def _content(nominal: Nominal) -> set[str]:
+    return {text.removesuffix("'s") for text in nominal.piece.source} - lexicon.DETERMINERS.keys()
+
+
 def can_join(first: Nominal, second: Nominal) -> bool:
     """Whether "… and …" says something, and one thing: not Ana and Ana, nor Ana and Diego's brother."""
     words = (*first.piece.source, *second.piece.source)
-    return first.piece.source[-1] not in second.piece.source and not any(word.endswith("'s") for word in words)
+    return not overlap(first, second) and not any(text.endswith("'s") for text in words)
 
 
 def common(
@@ -185,7 +201,7 @@ def common(
     qualified: bool = True,
 ) -> Nominal:
     """A determiner, perhaps adjectives, and a noun of one of `kinds`, in about `room` English words."""
-    noun = rng.choice([noun for noun in lexicon.NOUNS if noun.kind in kinds])
+    noun = rng.choice(lexicon.nouns(tuple(kinds)))
     many = rng.random() < _MANY.get(noun.kind, 0.3) and noun.english not in lexicon.ONE_EACH
     number = 2 if many else 1
     parts = {"noun": _noun(noun, number)}
@@ -236,19 +252,24 @@ def _owner(rng: Random, noun: Noun, number: int) -> dict[str, Piece]:
 
 
 def _qualities(rng: Random, noun: Noun, number: int, room: int) -> dict[str, Piece]:
-    fitting = [quality for quality in lexicon.ADJECTIVES if noun.kind in quality.kinds]
+    fitting = [item for item in lexicon.adjectives(noun.kind) if item.group != "open"]
     quality = rng.choice(fitting)
     piece = adjective(quality, noun.gender, number)
     colours = [other for other in fitting if other.group == "colour"]
     if room >= 2 and quality.group == "size" and colours and rng.random() < 0.5:
         return {"size": piece, "colour": adjective(rng.choice(colours), noun.gender, number)}
     if room >= 2 and rng.random() < 0.25:
-        piece = chain(word("very", "muy"), piece) if quality.group not in ("origin", "colour") else piece
-    elif room >= 3 and rng.random() < 0.4:
-        others = [other for other in fitting if other.group == quality.group and other.english != quality.english]
+        piece = chain(word("very", "muy"), piece) if quality.group not in lexicon.NO_DEGREES else piece
+    elif room >= 3 and quality.group in ("trait", "colour") and rng.random() < 0.4:
+        others = [other for other in fitting if other.group == quality.group and other.english not in _against(quality)]
         if others:
             piece = chain(piece, word("and", "y"), adjective(rng.choice(others), noun.gender, number))
     return {"size": piece}
+
+
+def _against(quality: Adjective) -> tuple[str, ...]:
+    """What cannot follow an adjective after and: itself, and its opposite."""
+    return lexicon.OPPOSITES if quality.english in lexicon.OPPOSITES else (quality.english,)
 
 
 def adjective(quality: Adjective, gender: str, number: int) -> Piece:
@@ -269,5 +290,5 @@ def preposition(source: str, target: str, nominal: Nominal) -> Piece:
 
 def bare(rng: Random, kinds: Sequence[str], *, number: int = 1) -> Nominal:
     """A noun alone, after which and how many."""
-    noun = rng.choice([noun for noun in lexicon.NOUNS if noun.kind in kinds])
+    noun = rng.choice(lexicon.nouns(tuple(kinds)))
     return Nominal(_noun(noun, number), 2 if number == 1 else 4, noun.gender, noun.kind)

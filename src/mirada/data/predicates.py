@@ -27,7 +27,7 @@ from mirada.data.clauses import (
     when,
     with_a,
 )
-from mirada.data.lexicon import Verb
+from mirada.data.lexicon import Adjective, Verb
 from mirada.data.morphology import agree
 from mirada.data.phrases import NOTHING, Nominal, Piece, chain, word
 
@@ -59,10 +59,11 @@ def transitive(rng: Random, form: Form, room: int) -> Slots:
     verb = rng.choice([verb for verb in TRANSITIVE if form.subject.kind in verb.subjects and suits(verb, form.tense)])
     slots = verbal(rng, verb, form)
     if rng.random() < (0.4 if room <= 3 else 0.15):
-        return slots | {"direct": object_pronoun(rng, verb, form.subject)} | adjuncts(rng, verb, form, room - 2)
+        slots["direct"] = object_pronoun(rng, verb, form.subject)
+        return slots if verb.aspect == "imperfect" else slots | when(rng, form, room - 2)
     stative = verb.aspect == "imperfect"
     spare = rng.randrange(room // 2) if room > 6 and not stative else 0
-    slots["object"] = object_phrase(rng, verb, room - 1 - spare)
+    slots["object"] = object_phrase(rng, verb, room - 1 - spare, form.subject)
     return slots | adjuncts(rng, verb, form, spare)
 
 
@@ -71,16 +72,22 @@ def suits(verb: Verb, tense: str) -> bool:
     return (verb.english, tense) not in {("read", "past"), ("know", "future"), ("love", "future")}
 
 
-def object_phrase(rng: Random, verb: Verb, room: int) -> Piece:
-    """One object or two joined by and, each person with its a."""
+def object_phrase(rng: Random, verb: Verb, room: int, subject: Nominal) -> Piece:
+    """One object or two joined by and, each person with its a: nobody sees himself."""
     definite = verb.english in ("need", "look", "wait")
     if room >= 5 and rng.random() < 0.25:
-        first = noun_phrase(rng, verb.objects, room // 2, definite=definite)
+        first = _another(rng, verb.objects, room // 2, subject, definite=definite)
         kinds = [kind for kind in verb.objects if (kind in lexicon.PEOPLE) == first.human]
-        second = noun_phrase(rng, kinds, room - 1 - len(first.piece.source), definite=definite)
+        second = _another(rng, kinds, room - 1 - len(first.piece.source), subject, definite=definite)
         if phrases.can_join(first, second):
             return chain(with_a(first), word("and", "y"), with_a(second))
-    return with_a(noun_phrase(rng, verb.objects, room, definite=definite))
+    return with_a(_another(rng, verb.objects, room, subject, definite=definite))
+
+
+def _another(rng: Random, kinds: Sequence[str], room: int, subject: Nominal, *, definite: bool) -> Nominal:
+    """A noun phrase that shares no noun with the subject."""
+    found = noun_phrase(rng, kinds, room, definite=definite)
+    return _another(rng, kinds, room, subject, definite=definite) if phrases.overlap(found, subject) else found
 
 
 def intransitive(rng: Random, form: Form, room: int) -> Slots:
@@ -98,7 +105,7 @@ def motion(rng: Random, form: Form, room: int) -> Slots:
     verb = rng.choice([verb for verb in _MOTION if verb.english != "go" or form.tense != "future"])
     goal = phrases.common(rng, ("place",), room=min(room - 2, 4), definite=True)
     slots = adjuncts(rng, verb, form, room - 2 - len(goal.piece.source))
-    return slots | verbal(rng, verb, form) | {"place": phrases.preposition("to", "a", goal)}
+    return slots | verbal(rng, verb, form) | {"place": phrases.preposition("at" if verb.english == "arrive" else "to", "a", goal)}
 
 
 def giving(rng: Random, form: Form, room: int) -> Slots:
@@ -110,21 +117,33 @@ def giving(rng: Random, form: Form, room: int) -> Slots:
         spanish = "se" if receiver.person in (2, 4) else receiver.indirect
         thing = rng.choice((lexicon.IT, lexicon.IT, lexicon.PRONOUNS[-1]))
         clitics = {"direct": word(thing.object, thing.direct), "indirect": word(f"to {receiver.object}", spanish)}
-        return slots | clitics | adjuncts(rng, verb, form, room - 4)
-    slots["object"] = noun_phrase(rng, ("thing", "text"), room - 4).piece
+        return slots | clitics | when(rng, form, room - 4)
     if rng.random() < 0.5:
+        slots["object"] = noun_phrase(rng, ("thing", "text"), room - 2).piece
         slots["indirect"] = word(receiver.object, receiver.indirect)
         return slots | when(rng, form, room - 2 - len(slots["object"].source))
+    slots["object"] = noun_phrase(rng, ("thing", "text"), min(room - 4, 4)).piece  # short: the recipient comes after
     return slots | {"recipient": phrases.preposition("to", "a", someone(rng, 3, form.subject))}
 
 
 def quality(rng: Random, form: Form, room: int) -> Slots:
     """Be and an adjective: ser for what one is, estar for how one is."""
+    if form.tense == "future" and form.subject.kind != "food":
+        return feeling(rng, form, room)
+    return _be(rng, form, room, lexicon.adjectives(form.subject.kind))
+
+
+def feeling(rng: Random, form: Form, room: int) -> Slots:
+    """Be and an adjective of a state that passes, as all living beings have: estar."""
+    items = [item for item in lexicon.adjectives(form.subject.kind) if item.copula == "estar"]
+    return _be(rng, form, room, items or lexicon.adjectives(form.subject.kind))
+
+
+def _be(rng: Random, form: Form, room: int, items: Sequence[Adjective]) -> Slots:
     subject = form.subject
-    fitting = [item for item in lexicon.ADJECTIVES if subject.kind in item.kinds]
-    item = rng.choice([item for item in fitting if item.copula == "estar" or form.tense != "future"] or fitting)
+    item = rng.choice([item for item in items if item.english not in subject.piece.source])
     piece = phrases.adjective(item, subject.gender, subject.number)
-    if room >= 3 and item.group not in ("origin", "colour") and rng.random() < 0.35:
+    if room >= 3 and item.group not in lexicon.NO_DEGREES and rng.random() < 0.35:
         piece = chain(word("very", "muy"), piece)
     if item.copula == "ser":
         return finite(SER, form) | {"complement": piece}
@@ -149,14 +168,18 @@ def aged(rng: Random, form: Form, room: int) -> Slots:
     """Be ten years old ↔ tener diez años."""
     if form.tense == "future" or room < 4:
         return needing(rng, form, room)
-    years = chain(phrases.determiner(rng.choice(lexicon.NUMBERS), "m", 2), word("years old", "años"))
+    years = chain(phrases.determiner(rng.choice(lexicon.AGES), "m", 2), word("years old", "años"))
     return have(form) | {"complement": years}
 
 
 def compared(rng: Random, form: Form, room: int) -> Slots:
     """Be taller than ↔ ser más alto que."""
     subject = form.subject
-    items = [item for item in lexicon.ADJECTIVES if subject.kind in item.kinds and item.english in lexicon.COMPARATIVES]
+    items = [
+        item
+        for item in lexicon.adjectives(subject.kind)
+        if item.english in lexicon.COMPARATIVES.keys() - {*subject.piece.source}
+    ]
     if not items or room < 4 or form.tense == "future" or subject.kind == "food":
         return quality(rng, form, room)
     item = rng.choice(items)
@@ -165,7 +188,7 @@ def compared(rng: Random, form: Form, room: int) -> Slots:
         other = someone(rng, room - 3, subject)
     else:
         other = phrases.common(rng, (subject.kind,), definite=True)
-        if other.piece.source[-1] == subject.piece.source[-1]:
+        if phrases.overlap(other, subject):
             return quality(rng, form, room)
     return finite(SER, form) | {"complement": chain(more, word("than", "que"), other.piece)}
 
@@ -187,7 +210,9 @@ def noun_phrase(rng: Random, kinds: Sequence[str], room: int, *, definite: bool 
 
 def _tail(rng: Random, head: Nominal, room: int) -> Piece:
     """A phrase or a relative clause after the noun, or nothing."""
-    if room >= 4 and head.kind != "kin" and rng.random() < 0.6:
+    if head.piece.source[0] in lexicon.POSSESSIVES or head.kind == "kin":
+        return NOTHING  # whose it is says which one
+    if room >= 4 and rng.random() < 0.6:
         return relative(rng, head, room)
     if room >= 2 and rng.random() < 0.4:
         return _phrase_after(rng, head)

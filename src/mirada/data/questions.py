@@ -12,13 +12,13 @@ from mirada.data.morphology import english_present
 from mirada.data.phrases import Nominal, Piece, chain, word
 from mirada.data.predicates import (
     TRANSITIVE,
+    feeling,
     giving,
     intransitive,
     located,
     motion,
     needing,
     predicate,
-    quality,
     suits,
     transitive,
 )
@@ -27,8 +27,8 @@ from mirada.data.sentences import TENSES, something_somewhere, story
 Tenses = tuple[str, ...]
 Maker = Callable[[Random, int, Tenses], Piece]
 
-_REASONED = (transitive, transitive, intransitive, motion, giving, quality, located, needing)
-_TAILS = (word("when", "cuando"), word("because", "porque"), word("if", "si"))
+_REASONED = (transitive, transitive, intransitive, motion, giving, feeling, located, needing)
+_TAILS = (word("when", "cuando"), word("if", "si"))
 
 
 def ask(rng: Random, room: int) -> Piece:
@@ -38,9 +38,7 @@ def ask(rng: Random, room: int) -> Piece:
     first = rng.randint(5, 9)
     maker = rng.choice((whether, why, what))
     tail = rng.choice(_TAILS if maker is whether else _TAILS[:1])
-    return chain(
-        maker(rng, first, ("present",)), tail, story(rng, room - first - 1, "present", ("and", "but", "verbs"))
-    )
+    return chain(maker(rng, first, ("present",)), tail, story(rng, room - first - 1, "present", ("and", "verbs")))
 
 
 def asked_subject(rng: Random, room: int) -> Nominal:
@@ -50,7 +48,7 @@ def asked_subject(rng: Random, room: int) -> Nominal:
         return phrases.pronoun_subject(rng.choice(lexicon.PRONOUNS[1:]))
     if draw < 0.5 or room < 2:
         return phrases.named(rng)
-    return phrases.common(rng, lexicon.PEOPLE, room=room, definite=True)
+    return phrases.common(rng, lexicon.PEOPLE, room=room, definite=True, qualified=rng.random() < 0.4)
 
 
 def _form(rng: Random, subject: Nominal, tenses: Tenses) -> Form:
@@ -168,5 +166,5 @@ def how_many(rng: Random, room: int, tenses: Tenses) -> Piece:
 
 
 _MAKERS: tuple[Maker, ...] = (
-    how, how, how, whether, whether, whether, where, where, at_what_time, why, what, whom, who, how_old, how_many,
+    *(how,) * 5, *(whether,) * 4, *(where,) * 3, at_what_time, why, what, whom, who, how_old, how_many,
 )  # fmt: skip

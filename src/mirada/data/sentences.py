@@ -8,7 +8,7 @@ from mirada.data import lexicon, phrases
 from mirada.data.clauses import SER, Form, Slots, finite, place, statement
 from mirada.data.morphology import english_past, english_present
 from mirada.data.phrases import NOTHING, Nominal, Piece, chain, word
-from mirada.data.predicates import ACTIONS, agent_phrase, located, needing, noun_phrase, predicate, quality
+from mirada.data.predicates import ACTIONS, agent_phrase, feeling, located, needing, noun_phrase, predicate
 
 TENSES = ("present",) * 4 + ("past",) * 3 + ("future",) * 2
 COMMA = word(",", ",")
@@ -16,6 +16,7 @@ COMMA = word(",", ",")
 COORDINATING = {"and": "y", "but": "pero", "so": "así que"}
 SUBORDINATING = {"because": "porque", "when": "cuando", "if": "si", "while": "mientras", "although": "aunque"}
 JOINTS = ("and", "and", "but", "so", "because", "when", "if", "while", "although", "that", "that", "verbs", "verbs")
+_MAIN = (*COORDINATING, "verbs")
 _TENSES_OF = {  # the joints that keep the Spanish indicative, by the tense of the main clause
     "present": ("because", "when", "if", "while", "although"),
     "past": ("because", "when", "although"),
@@ -28,9 +29,9 @@ _ARTICLED = frozenset(form for name in lexicon.DEFINITE for form in lexicon.DETE
 
 def story(rng: Random, room: int, tense: str, joints: tuple[str, ...] = JOINTS) -> Piece:
     """A statement: one clause, or two halves joined, of which the second may be joined again by `joints`."""
-    if room < 8 or (room < 17 and rng.random() < 0.45):
+    if room < 8 or (room < 18 and rng.random() < 0.45):
         return simple(rng, room, tense)
-    unfit = set(SUBORDINATING) - set(_TENSES_OF[tense])
+    unfit = set(SUBORDINATING) - set(_TENSES_OF[tense]) | ({"verbs"} if room > 20 else set())
     joint = rng.choice([joint for joint in joints if joint not in unfit])
     if joint == "that":
         return reported(rng, room, tuple(other for other in joints if other != "that"))
@@ -42,17 +43,17 @@ def story(rng: Random, room: int, tense: str, joints: tuple[str, ...] = JOINTS) 
         left = tuple(other for other in joints if other != joint or joint == "and")
         pair = (story(rng, first - 1, tense, left), story(rng, room - first, tense, left))
         return chain(pair[0], comma, word(joint, COORDINATING[joint]), pair[1])
-    return _subordinate(rng, joint, room, tense)
+    return _subordinate(rng, joint, room, tense, tuple(other for other in joints if other in _MAIN))
 
 
-def _subordinate(rng: Random, joint: str, room: int, tense: str) -> Piece:
+def _subordinate(rng: Random, joint: str, room: int, tense: str, joints: tuple[str, ...]) -> Piece:
     """If she comes, we are going to eat ↔ Si viene, vamos a comer. The main clause takes no second subordinate."""
     first = rng.randint(3, min(12, room - 4))
     condition = "present" if tense == "future" else tense
     if joint == "because" and tense == "present" and rng.random() < 0.4:
         condition = "past"
     clause = event(rng, first, condition)
-    main = story(rng, room - first - 1, tense, ("and", "but", "so", "verbs"))
+    main = story(rng, room - first - 1, tense, joints)
     link = word(joint, SUBORDINATING[joint])
     if joint != "because" and rng.random() < 0.6:
         return chain(link, clause, COMMA, main)
@@ -77,7 +78,7 @@ def event(rng: Random, room: int, tense: str) -> Piece:
     """One clause in which somebody acts, or is in a state that passes: what can be a time, a reason, a condition."""
     subject = agent_phrase(rng, rng.randint(1, max(1, min(room // 2, 5))))
     form = Form(tense, rng.random() < 0.15, False, subject)
-    maker = rng.choice((*ACTIONS, located, needing, quality))
+    maker = rng.choice((*ACTIONS, located, needing, feeling))
     return statement(maker(rng, form, max(2, room - len(subject.piece.source))), subject)
 
 
@@ -106,7 +107,7 @@ def _two_people(rng: Random, room: int) -> Nominal:
 def two_verbs(rng: Random, room: int, tense: str) -> Piece:
     """One subject, two verbs: Ana ate the bread and drank the milk."""
     subject = agent_phrase(rng, 3)
-    form = Form(tense, False, False, subject)
+    form = Form(tense, False, False, subject, modals=False)  # "can eat and drink" would be two infinitives
     half = (room - len(subject.piece.source)) // 2
     first = statement(rng.choice(ACTIONS)(rng, form, half), subject)
     silent = subject._replace(piece=NOTHING)

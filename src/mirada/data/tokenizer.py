@@ -136,7 +136,15 @@ def train_tokenizer(lines: Iterable[str], options: TokenizerOptions) -> Tokenize
         inner = Inner(models.BPE(unk_token=unk) if options.kind == "bpe" else models.WordLevel(unk_token=unk))
     inner.normalizer = _normalizer(options)
     inner.pre_tokenizer = _pre_tokenizer(options.kind)
-    inner.train_from_iterator(lines, _trainer(options))
+    try:
+        inner.train_from_iterator(lines, _trainer(options))
+    except Exception as error:  # the library raises bare Exception
+        if "not large enough" not in str(error):
+            raise
+        raise DataError(
+            f"vocab_size {options.vocab_size} is too small for the different characters of the text, all of which "
+            f"{options.kind} keeps; raise vocab_size, or use tokenizer bpe or char"
+        ) from None
     if inner.get_vocab_size() <= len(SPECIAL_TOKENS):
         raise DataError("no text to learn a vocabulary from: every line is blank")
     return Tokenizer(_without_added(inner), options.kind)
@@ -160,9 +168,8 @@ def _pre_tokenizer(kind: str) -> Any:
         return pre_tokenizers.WhitespaceSplit()
     if kind == "char":
         return pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    return pre_tokenizers.Sequence(
-        [pre_tokenizers.Metaspace(SPACE, prepend_scheme="always"), pre_tokenizers.Punctuation("isolated")]
-    )
+    marks = pre_tokenizers.Split(Regex(rf"{SPACE}?(?!{SPACE})[\p{{P}}\p{{S}}]"), "isolated")  # with the ▁ before them
+    return pre_tokenizers.Sequence([pre_tokenizers.Metaspace(SPACE, prepend_scheme="always"), marks])
 
 
 def _trainer(options: TokenizerOptions) -> Any:
@@ -189,6 +196,11 @@ def _without_added(inner: Any) -> Any:
 
     content = json.loads(inner.to_str())
     content["added_tokens"] = []
+    if content["model"]["type"] == "WordLevel":
+        # Where a special token's name stood in the text as a word, the trainer gave it a second id and lost the first.
+        known = content["model"]["vocab"]
+        words = [word for word in sorted(known, key=known.get) if word not in SPECIAL_TOKENS]
+        content["model"]["vocab"] = {word: i for i, word in enumerate([*SPECIAL_TOKENS, *words])}
     return Inner.from_str(json.dumps(content))
 
 

@@ -15,10 +15,12 @@ def terminal_map(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str
     """Draw weights `[rows, columns]` with shades that need no colour, within `width` cells.
 
     Columns carry their labels where these fit, else numbers with a key below; too many columns continue in a second
-    block. Wide characters (CJK) count as two cells, combining marks as none.
+    block. Wide characters (CJK) count as two cells, combining marks as none; a label is cut at half the width.
+    Raises ValueError if the weights do not fit the labels.
     """
     if weights.shape != (len(rows), len(columns)):
         raise ValueError(f"weights are {weights.shape}, labels are for {(len(rows), len(columns))}")
+    rows, columns = ([_shown(label, width // 2) for label in labels] for labels in (rows, columns))
     left = max((cells(row) for row in rows), default=0) + 1
     widths = [max(NARROWEST, cells(column) + 1) for column in columns]
     if left + sum(widths) <= width:
@@ -41,6 +43,16 @@ def cells(text: str) -> int:
             continue
         total += 2 if unicodedata.east_asian_width(char) in "WF" else 1
     return total
+
+
+def _shown(label: str, most: int) -> str:
+    """A label of at most so many cells, without control characters: a terminal would obey them."""
+    label = "".join("\ufffd" if unicodedata.category(char) == "Cc" else char for char in label)
+    if cells(label) <= most:
+        return label
+    while label and cells(label) >= most:
+        label = label[:-1]
+    return label + "…"
 
 
 def _block(

@@ -134,6 +134,8 @@ def attend(score: Score, query: Tensor, memory: Memory) -> Attended:
     """Look at the source with queries `[B, T, D]`: scores, weights and context of each."""
     scores = score(query, memory.keys)  # [B, T, S]
     weights = masked_softmax(scores, memory.mask[:, None])  # [B, T, S]
+    if memory.forced is not None:
+        weights = memory.forced.expand_as(weights)
     return Attended(scores, weights, weights @ memory.states)  # context [B, T, H]
 
 
@@ -174,11 +176,16 @@ class HeadsAttended(NamedTuple):
     weights: Tensor  # [B, h, T, S]
 
 
-def multi_head(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> HeadsAttended:
+def multi_head(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, forced: Tensor | None = None
+) -> HeadsAttended:
     """softmax(QKᵀ/√d_k) V in each head (Vaswani et al. 2017, equation 1).
 
     `query` `[B, h, T, d_k]`; `keys`, `values` `[B, h, S, d_k]`; `mask` broadcasts to `[B, h, T, S]`.
+    `forced` `[B, 1 or T, S]` replaces every head's weights.
     """
     scores = query @ keys.transpose(-2, -1) / math.sqrt(query.size(-1))  # [B, h, T, S]
     weights = masked_softmax(scores, mask)
+    if forced is not None:
+        weights = forced[:, None].expand_as(weights)
     return HeadsAttended(weights @ values, scores, weights)

@@ -22,13 +22,15 @@ class Memory(NamedTuple):
     """What the decoder may look at: made once a sentence, never repeated over hypotheses.
 
     `states` is h_1…h_S. `keys` is what the score function compares with, computed once (U_a h_j for additive).
-    `final` is what the decoder starts from. Every tensor is batch first.
+    `final` is what the decoder starts from. `forced` replaces the weights for an intervention (mirada explain): it is
+    None otherwise. Every tensor is batch first.
     """
 
     states: Tensor  # [B, S, H]
     mask: Tensor  # [B, S] True on real tokens
     keys: Any  # [B, S, A], or a tree of such
     final: Any  # a tree of [B, …]
+    forced: Tensor | None = None  # [B, 1 or K, S]
 
 
 class Step(NamedTuple):

@@ -93,10 +93,10 @@ class Heads(nn.Module):
         seen = nn.functional.scaled_dot_product_attention(query, new.keys, new.values, attn_mask=mask, is_causal=causal)
         return self.join(seen), new
 
-    def cross_attend(self, x: Tensor, source: KeyValue, mask: Tensor) -> Looked:
+    def cross_attend(self, x: Tensor, source: KeyValue, memory: Memory) -> Looked:
         """Positions `[N, T, d]`, N a multiple of the memory's B, look at the source `[B, h, S, d_k]`."""
-        query = self.split(self.q(x.reshape(len(mask), -1, x.size(-1))))  # [B, h, K·T, d_k]
-        looked = multi_head(query, source.keys, source.values, mask[:, None, None])
+        query = self.split(self.q(x.reshape(len(memory.mask), -1, x.size(-1))))  # [B, h, K·T, d_k]
+        looked = multi_head(query, source.keys, source.values, memory.mask[:, None, None], memory.forced)
         return Looked(looked.scores, looked.weights, self.join(looked.output))
 
 
@@ -129,7 +129,7 @@ class Layer(nn.Module):
         return self.residual(x, self.feed_forward, self.norms[1])
 
     def decode(
-        self, x: Tensor, past: KeyValue | None, source: KeyValue, mask: Tensor
+        self, x: Tensor, past: KeyValue | None, source: KeyValue, memory: Memory
     ) -> tuple[Tensor, KeyValue, Looked]:
         """Decoder layer on `[N, T, d]`: all steps with a causal mask, or (with `past`) one step."""
         kept: list[KeyValue] = []
@@ -141,7 +141,7 @@ class Layer(nn.Module):
             return output
 
         def look_at_source(y: Tensor) -> Tensor:
-            seen.append(cast(Heads, self.cross_heads).cross_attend(y, source, mask))
+            seen.append(cast(Heads, self.cross_heads).cross_attend(y, source, memory))
             return seen[0].context.view_as(y)
 
         x = self.residual(x, look_back, self.norms[0])
@@ -203,7 +203,7 @@ class Transformer(nn.Module):
         kept, seen = [], []
         for depth, layer in enumerate(self.decoder):
             past = cache[depth] if cache is not None else None
-            x, new, look = cast(Layer, layer).decode(x, past, memory.keys[depth], memory.mask)
+            x, new, look = cast(Layer, layer).decode(x, past, memory.keys[depth], memory)
             kept.append(new)
             seen.append(look)
         return self.decoder_norm(x), tuple(kept), seen

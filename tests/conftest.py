@@ -1,0 +1,29 @@
+"""What all tests share: one thread, and a tiny model folder for every decoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+import tiny
+from mirada.translator import Translator, load
+
+torch.set_num_threads(1)
+# A slow machine is no failure.
+settings.register_profile("mirada", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("mirada")
+
+
+@pytest.fixture(scope="session", params=list(tiny.MODELS))
+def model_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder to read from, for each decoder; parametrise it indirectly to choose some."""
+    return tiny.write_folder(tmp_path_factory.mktemp("models") / request.param, request.param)
+
+
+@pytest.fixture(scope="session")
+def translator(model_folder: Path) -> Translator:
+    """The model of `model_folder`, loaded on the CPU."""
+    return load(model_folder, device="cpu")

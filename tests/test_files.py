@@ -1,0 +1,116 @@
+"""A file is whole or not there, and a folder has one writer, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mirada.errors import MiradaError, TrainingError
+from mirada.files import locked, write_atomic, write_text
+
+HOLDER = """
+import sys
+from pathlib import Path
+from mirada.files import locked
+with locked(Path(sys.argv[1])):
+    print("holding", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def refuse(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_new_file_and_a_new_content(tmp_path):
+    path = tmp_path / "a.bin"
+    for content in (b"\x00\xff\n", b"", b"longer than before"):
+        write_atomic(path, content)
+        assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == ["a.bin"]
+
+
+def test_text_is_utf8_with_its_own_line_ends(tmp_path):
+    write_text(tmp_path / "a.txt", "ñ 漢\r\n\u2028\n")
+    assert (tmp_path / "a.txt").read_bytes() == b"\xc3\xb1 \xe6\xbc\xa2\r\n\xe2\x80\xa8\n"
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failure_leaves_the_old_content(tmp_path, monkeypatch, step):
+    path = tmp_path / "a.txt"
+    write_atomic(path, b"old")
+    monkeypatch.setattr(os, step, refuse)
+    message = f"{path}: could not be written (No space left on device); what stood there before is intact"
+    with pytest.raises(MiradaError, match=f"^{re.escape(message)}$"):
+        write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_failure_leaves_no_file_where_there_was_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(MiradaError, match="No space left"):
+        write_atomic(tmp_path / "a.txt", b"new")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    path = tmp_path / "missing" / "a.txt"
+    with pytest.raises(MiradaError, match=f"^{re.escape(str(path))}: could not be written \\(No such file"):
+        write_atomic(path, b"new")
+
+
+def test_the_content_is_on_disk_before_it_takes_the_place(tmp_path, monkeypatch):
+    events: list[str] = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda number: (events.append("flush"), fsync(number))[1])
+    monkeypatch.setattr(os, "replace", lambda old, new: (events.append("replace"), replace(old, new))[1])
+    write_atomic(tmp_path / "a.txt", b"new")
+    assert events == ["flush", "replace", "flush"]  # the file, then the name, then the folder
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the folder."""
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "holding\n"
+        yield process
+        process.kill()
+
+
+def test_a_second_writer_is_refused(tmp_path, holder):
+    message = f"{tmp_path}: another training is writing into this folder; wait for it, or choose another --model-dir"
+    with pytest.raises(TrainingError, match=f"^{re.escape(message)}$"), locked(tmp_path):
+        raise AssertionError("the lock was given twice")
+    holder.communicate("done\n")
+    with locked(tmp_path):
+        pass
+
+
+def test_a_crash_frees_the_folder(tmp_path, holder):
+    holder.kill()
+    holder.wait()
+    with locked(tmp_path), pytest.raises(TrainingError, match="another training"), locked(tmp_path):
+        raise AssertionError("the lock was given twice")
+
+
+def test_an_error_inside_frees_the_folder(tmp_path):
+    with pytest.raises(KeyError), locked(tmp_path):
+        raise KeyError
+    with locked(tmp_path):
+        pass
+
+
+def test_folders_do_not_disturb_each_other(tmp_path, holder):
+    other = tmp_path / "other"
+    other.mkdir()
+    with locked(other):
+        pass

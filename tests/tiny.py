@@ -1,0 +1,75 @@
+"""A complete model folder in small, for every decoder: real tokenisers, random weights, nothing trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mirada import checkpoint, configfile, prepare
+from mirada.checkpoint import Archive
+from mirada.config import Config
+from mirada.data.corpus import Corpus
+from mirada.data.vocabulary import EOS
+from mirada.models import AnyModel, build_model
+
+SOURCES = [
+    "the red fox sees the cat",
+    "a cat sleeps under the old tree, near the house",
+    "the old man reads a red book",
+    "where does the fox sleep?",
+    "a man and a cat see the house",
+    "the book is under the tree",
+]
+TARGETS = [
+    "el zorro rojo ve al gato",
+    "un gato duerme bajo el viejo árbol, cerca de la casa",
+    "el viejo lee un libro rojo",
+    "¿dónde duerme el zorro?",
+    "un hombre y un gato ven la casa",
+    "el libro está bajo el árbol",
+]
+CORPUS = Corpus(SOURCES, TARGETS, list(range(1, 7)), [], "tiny")
+METRICS = {"loss": 1.25, "bleu": 17.5}
+
+# One system a flow; between them both cells, both readouts, several layers, and every way of sharing weights.
+MODELS: dict[str, dict[str, Any]] = {
+    "classic": {"rnn_type": "lstm", "enc_layers": 2, "dec_layers": 2},
+    "bahdanau": {"rnn_type": "gru", "readout": "deep"},
+    "luong": {"rnn_type": "lstm", "tied_softmax": True},
+    "transformer": {"num_heads": 2, "ff_size": 20, "tied_softmax": True, "tied_embeddings": True},
+}
+
+
+def options(decoder: str) -> Config:
+    """The options of a tiny system, as a training would have resolved them."""
+    data = {"source_tokenizer": "bpe", "target_tokenizer": "bpe", "vocab_size": 60}
+    shared = {"share_vocab": decoder == "transformer"}
+    sizes = {"decoder": decoder, "embedding_dim": 12, "hidden_size": 12}
+    # Random weights seldom say </s>: a limit keeps outputs short.
+    search = {"beam_size": 3, "max_length_ratio": 0.5}
+    return configfile.parse({"data": {**data, **shared}, "model": {**sizes, **MODELS[decoder]}, "search": search})
+
+
+def random_model(config: Config, vocabularies: tuple[int, int], *, seed: int = 7) -> AnyModel:
+    """A model whose choices are clear: large random weights, and </s> not too rare."""
+    torch.manual_seed(seed)
+    model = build_model(config.model, source_vocab=vocabularies[0], target_vocab=vocabularies[1]).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-0.6, 0.6)
+        model.output.bias[EOS] = 0.9
+    return model
+
+
+def write_folder(folder: Path, decoder: str) -> Path:
+    """Write the model folder of a tiny system; returns it."""
+    config = options(decoder)
+    source, target = prepare.learn_tokenizers(config, CORPUS)
+    model = random_model(config, (len(source), len(target)))
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint.write_start(folder, config, source, target)
+    note = {"metrics": METRICS, "updates": 3, "best": True}
+    checkpoint.write_archive(folder / checkpoint.WEIGHTS, Archive(checkpoint.weights_of(model), note))
+    return folder
