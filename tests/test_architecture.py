@@ -14,11 +14,12 @@ ROOT = Path(__file__).parent.parent / "src" / "mirada"
 
 # From the bottom up. A module imports from the layers below its own, and from its own group; a package is one group.
 LAYERS = (
-    ("errors",),
+    ("errors", "bounds"),
     ("config configfile", "trees", "files", "devices", "schedule"),
     ("data", "models", "loss", "search beam sampling decoding", "evaluation", "explain", "history", "progress"),
     ("checkpoint", "inference", "prepare"),
     ("training run resume validation", "translator"),
+    ("demo",),
     ("cli",),
     ("__main__",),
 )

@@ -29,6 +29,8 @@ from mirada.models import AnyModel, build_model
 
 FORMAT = "1"
 WEIGHTS, RESUME, CONFIG, METRICS = "model.safetensors", "resume.safetensors", "config.yaml", "metrics.json"
+TOKENIZERS = ("source.json", "target.json")
+HEADER_BYTES = 100_000_000  # what the format allows
 
 
 class Loaded(NamedTuple):
@@ -60,20 +62,30 @@ def write_archive(path: Path, archive: Archive) -> None:
     write_atomic(path, save(tensors, metadata=header))
 
 
-def read_archive(path: Path) -> Archive:
+def write_model(folder: Path, model: nn.Module, note: Mapping[str, Any]) -> None:
+    """Write a model's weights beside its tokenisers, which the note then names by their hashes."""
+    known = {name: _file_hash(folder / name) for name in TOKENIZERS}
+    write_archive(folder / WEIGHTS, Archive(weights_of(model), {**note, "tokenizers": known}))
+
+
+def read_archive(path: Path, *, most: int | None = None) -> Archive:
     """Read a file of `write_archive`, on the CPU wherever it was written.
 
-    Raises ModelFolderError if it is missing, damaged, altered, or from a newer version.
+    Raises ModelFolderError if it is missing, larger than `most` bytes, damaged, altered, or from a newer version.
     """
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing; the folder holds no complete model (has its training validated yet?)")
+    size = path.stat().st_size
+    if most is not None and size > most:
+        raise ModelFolderError(f"{path}: {size:,} bytes, but the options need {most:,} at most; it is of another model")
     try:
         with safe_open(path, framework="pt", device="cpu") as stream:
             header = stream.metadata() or {}
             names = list(stream.keys())
             tensors = {name: stream.get_tensor(name) for name in names}
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        raise ModelFolderError(f"{path}: damaged or not a safetensors file ({str(error).splitlines()[0]})") from None
+    except (SafetensorError, OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ModelFolderError(f"{path}: damaged or not a safetensors file ({reason})") from None
     if header.get("format") != FORMAT:
         raise ModelFolderError(
             f"{path}: format {header.get('format', 'unknown')}, this mirada reads format {FORMAT}; "
@@ -83,7 +95,7 @@ def read_archive(path: Path) -> Archive:
         raise ModelFolderError(f"{path}: its checksum does not match; the file was altered or damaged")
     try:
         note = json.loads(header.get("note", ""))
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         note = None
     if not isinstance(note, dict):
         raise ModelFolderError(f"{path}: the note in its header is damaged")
@@ -102,15 +114,16 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
 
 def write_start(folder: Path, config: Config, source: Tokenizer, target: Tokenizer) -> None:
     """Write what does not change during a training: options and tokenisers."""
-    source.save(folder / "source.json")
-    target.save(folder / "target.json")
+    for name, tokenizer in zip(TOKENIZERS, (source, target), strict=True):
+        tokenizer.save(folder / name)
     write_text(folder / CONFIG, configfile.dump(config))
 
 
 def read_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]:
     """The two tokenisers of a model folder."""
     kinds = (config.data.source_tokenizer or "", config.data.target_tokenizer or "")
-    return Tokenizer.load(folder / "source.json", kinds[0]), Tokenizer.load(folder / "target.json", kinds[1])
+    source, target = (Tokenizer.load(folder / name, kind) for name, kind in zip(TOKENIZERS, kinds, strict=True))
+    return source, target
 
 
 def read_config(folder: Path) -> Config:
@@ -129,14 +142,17 @@ def load_model(folder: Path, device: torch.device) -> Loaded:
     """Read a model folder onto a device, ready to run. Raises ModelFolderError, naming what is wrong."""
     config = read_config(folder)
     source, target = read_tokenizers(folder, config)
-    archive = read_archive(folder / WEIGHTS)
     with torch.device("meta"):  # sizes are checked before any memory is taken
         sketch = build_model(config.model, source_vocab=len(source), target_vocab=len(target))
-    _check_weights(folder, dict(sketch.named_parameters()), archive.tensors)
+    expected = dict(sketch.named_parameters())
+    archive = read_archive(folder / WEIGHTS, most=HEADER_BYTES + 8 * sum(map(torch.numel, expected.values())))
+    _check_weights(folder, expected, archive.tensors)
+    _check_tokenizers(folder, archive.note)
     with torch.random.fork_rng(devices=[]):
         model = build_model(config.model, source_vocab=len(source), target_vocab=len(target))
     put_weights(model, archive.tensors)
-    return Loaded(config, model.to(device).eval(), source, target, archive.note.get("metrics", {}))
+    metrics = archive.note.get("metrics")
+    return Loaded(config, model.to(device).eval(), source, target, metrics if isinstance(metrics, dict) else {})
 
 
 def put_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -151,7 +167,7 @@ def _check_weights(folder: Path, expected: Mapping[str, Tensor], found: Mapping[
     where = folder / WEIGHTS
     missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or extra:
-        names = ", ".join((missing or extra)[:3])
+        names = ", ".join(name[:80] for name in (missing or extra)[:3])
         what = "lacks" if missing else "has the unknown"
         raise ModelFolderError(f"{where}: {what} weights {names}; it does not belong to this {CONFIG}")
     for name, parameter in expected.items():
@@ -162,3 +178,20 @@ def _check_weights(folder: Path, expected: Mapping[str, Tensor], found: Mapping[
             )
         if not found[name].is_floating_point():
             raise ModelFolderError(f"{where}: weights {name} are {found[name].dtype}, expected floating point")
+        if not bool(found[name].float().isfinite().all()):
+            raise ModelFolderError(f"{where}: weights {name} hold values that are no numbers (NaN or infinite)")
+
+
+def _check_tokenizers(folder: Path, note: Mapping[str, Any]) -> None:
+    """Raise ModelFolderError if the weights were written beside other tokenisers than those in the folder."""
+    known = note.get("tokenizers", {})
+    for name, digest in known.items() if isinstance(known, dict) else ():
+        if name in TOKENIZERS and digest != _file_hash(folder / name):
+            raise ModelFolderError(
+                f"{folder / name}: not the tokeniser that {WEIGHTS} was trained with; it was altered, or is of "
+                "another model"
+            )
+
+
+def _file_hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

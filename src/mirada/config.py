@@ -6,14 +6,15 @@ The same fields make the YAML keys, the command line's flags and their help, so 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mirada.bounds import LONGEST, MOST, Beam, Count, Depth, Length, Rate, Seed, SomeLength, VocabSize, Width
 
 Decoder = Literal["classic", "bahdanau", "luong", "transformer"]
 Score = Literal["additive", "dot", "scaled_dot", "general", "concat"]
 TokenKind = Literal["auto", "bpe", "unigram", "word", "char"]
-DecayRate = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_SCORE: Mapping[str, Score | None] = {
     "classic": None,
     "bahdanau": "additive",
@@ -53,21 +54,21 @@ class DataConfig(Block):
     dev_tgt: str | None = Field(None, description="target side of the development pairs")
     dev_tsv: str | None = Field(None, description="development pairs as tab-separated columns")
     dev_jsonl: str | None = Field(None, description="development pairs as JSON lines")
-    dev_size: int = Field(1000, ge=1, description="pairs split off by seed when no dev set is given (at most a tenth)")
-    source_column: int = Field(1, ge=1, description="TSV column of the source, counted from 1")
-    target_column: int = Field(2, ge=1, description="TSV column of the target, counted from 1")
+    dev_size: Count = Field(1000, description="pairs split off by seed when no dev set is given (at most a tenth)")
+    source_column: Count = Field(1, description="TSV column of the source, counted from 1")
+    target_column: Count = Field(2, description="TSV column of the target, counted from 1")
     source_key: str = Field("source", description="JSON key of the source")
     target_key: str = Field("target", description="JSON key of the target")
     tokenizer: TokenKind = Field("auto", description="both sides' tokens: auto, bpe, unigram, word, char")
     source_tokenizer: TokenKind | None = Field(None, description="the source's tokens, where they differ")
     target_tokenizer: TokenKind | None = Field(None, description="the target's tokens, where they differ")
-    vocab_size: int | None = Field(
-        None, ge=8, description="most entries of a vocabulary (default: subwords by the number of pairs, up to 8,000)"
+    vocab_size: VocabSize | None = Field(
+        None, description="most entries of a vocabulary (default: subwords by the number of pairs, up to 8,000)"
     )
-    vocab_min_freq: int = Field(1, ge=1, description="words and characters seen less often become <unk>")
+    vocab_min_freq: Count = Field(1, description="words and characters seen less often become <unk>")
     share_vocab: bool = Field(False, description="one vocabulary learned on both sides")
     normalize: Literal["nfc", "nfkc", "none"] = Field("nfc", description="Unicode form, in training and in use")
-    max_length: int = Field(256, ge=2, description="training pairs with more tokens on a side are left out (counted)")
+    max_length: int = Field(256, ge=2, le=LONGEST, description="pairs with more tokens on a side are left out, counted")
 
 
 class ModelConfig(Block):
@@ -76,18 +77,17 @@ class ModelConfig(Block):
     decoder: Decoder = Field("luong", description="flow: classic, bahdanau, luong or transformer")
     score: Score | None = Field(None, description="additive, dot, scaled_dot, general or concat (default: the paper's)")
     rnn_type: Literal["lstm", "gru"] = Field("lstm", description="recurrent cell of encoder and decoder")
-    embedding_dim: int = Field(256, ge=1, description="width of the embeddings; the Transformer's d_model")
-    hidden_size: int = Field(512, ge=1, description="width of the recurrent decoder's state")
-    encoder_hidden_size: int | None = Field(
+    embedding_dim: Width = Field(256, description="width of the embeddings; the Transformer's d_model")
+    hidden_size: Width = Field(512, description="width of the recurrent decoder's state")
+    encoder_hidden_size: Width | None = Field(
         None,
-        ge=1,
         description="width of one encoder direction (default: so that all directions together are hidden_size)",
     )
-    attention_size: int | None = Field(
-        None, ge=1, description="width of the additive and concat scores' hidden layer (default: hidden_size)"
+    attention_size: Width | None = Field(
+        None, description="width of the additive and concat scores' hidden layer (default: hidden_size)"
     )
-    enc_layers: int = Field(1, ge=1, description="encoder layers")
-    dec_layers: int = Field(1, ge=1, description="decoder layers")
+    enc_layers: Depth = Field(1, description="encoder layers")
+    dec_layers: Depth = Field(1, description="decoder layers")
     bidirectional: bool | None = Field(
         None, description="read the source in both directions (default: no for classic, yes for the others)"
     )
@@ -101,8 +101,8 @@ class ModelConfig(Block):
     readout: Literal["state", "deep"] = Field(
         "state", description="bahdanau: predict from s_t, or from a maxout of s_t, y_{t-1} and c_t"
     )
-    num_heads: int = Field(4, ge=1, description="transformer: attention heads")
-    ff_size: int = Field(1024, ge=1, description="transformer: width of the feed-forward layer")
+    num_heads: Width = Field(4, description="transformer: attention heads")
+    ff_size: Width = Field(1024, description="transformer: width of the feed-forward layer")
     norm: Literal["pre", "post"] = Field("pre", description="transformer: layer norm before or after each part")
     tied_softmax: bool = Field(False, description="the output layer is the target embedding")
     tied_embeddings: bool = Field(False, description="source and target share one embedding (needs share_vocab)")
@@ -172,7 +172,7 @@ class TrainingConfig(Block):
     epochs: int = Field(20, ge=1, description="passes over the training pairs, at most")
     max_updates: int | None = Field(None, ge=1, description="stop after so many updates")
     max_minutes: float | None = Field(None, gt=0, description="stop after so many minutes of training")
-    batch_size: int = Field(64, ge=1, description="size of a batch, in sentences or in tokens")
+    batch_size: Count = Field(64, description="size of a batch, in sentences or in tokens")
     batch_type: Literal["sentence", "token"] = Field(
         "sentence", description="what batch_size counts (tokens: padded, the longer side)"
     )
@@ -181,7 +181,7 @@ class TrainingConfig(Block):
     )
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate")
     weight_decay: float = Field(0.0, ge=0, description="weight decay")
-    adam_betas: tuple[DecayRate, DecayRate] = Field((0.9, 0.98), description="Adam's two decay rates")
+    adam_betas: tuple[Rate, Rate] = Field((0.9, 0.98), description="Adam's two decay rates")
     scheduling: Literal["constant", "inverse_sqrt", "cosine", "linear", "plateau"] = Field(
         "inverse_sqrt", description="learning rate after the warm-up"
     )
@@ -199,7 +199,7 @@ class TrainingConfig(Block):
     early_stopping_metric: str = Field("loss", description="what 'best' means: loss, or one of valid_metrics")
     patience: int = Field(5, ge=1, description="validations without improvement before training stops")
     save_every: int | None = Field(None, ge=1, description="updates between resumable saves (default: each validation)")
-    seed: int = Field(1, ge=0, description="of everything random")
+    seed: Seed = Field(1, description="of everything random")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     tensorboard: bool = Field(False, description="also write TensorBoard events (pip install 'mirada[tracking]')")
 
@@ -207,22 +207,22 @@ class TrainingConfig(Block):
 class SearchConfig(Block):
     """How output is searched for."""
 
-    beam_size: int = Field(5, ge=1, description="hypotheses kept a sentence; 1 is greedy")
-    n_best: int = Field(1, ge=1, description="outputs a sentence, at most beam_size (or samples)")
+    beam_size: Beam = Field(5, description="hypotheses kept a sentence; 1 is greedy")
+    n_best: Beam = Field(1, description="outputs a sentence, at most beam_size (or samples)")
     alpha: float = Field(0.6, ge=0, description="length penalty ((5 + n) / 6)^α of Wu et al. 2016; 0: none")
-    max_output_length: int | None = Field(
-        None, ge=1, description="most tokens of an output (default: per sentence, by max_length_ratio)"
+    max_output_length: SomeLength | None = Field(
+        None, description="most tokens of an output (default: per sentence, by max_length_ratio)"
     )
-    max_length_ratio: float = Field(2.0, gt=0, description="default limit: this × source tokens + 10")
-    max_input_length: int = Field(1000, ge=1, description="longer sources are cut to so many tokens, with a warning")
+    max_length_ratio: float = Field(2.0, gt=0, le=1000, description="default limit: this × source tokens + 10")
+    max_input_length: SomeLength = Field(1000, description="longer sources are cut to so many tokens, with a warning")
     replace_unk: bool = Field(False, description="put the attended source word in place of <unk>")
-    min_output_length: int = Field(0, ge=0, description="fewest tokens of an output")
-    no_repeat_ngram_size: int = Field(0, ge=0, description="never repeat an n-gram of this size; 0: off")
+    min_output_length: Length = Field(0, description="fewest tokens of an output")
+    no_repeat_ngram_size: Length = Field(0, description="never repeat an n-gram of this size; 0: off")
     sample: bool = Field(False, description="draw outputs at random instead of searching")
     temperature: float = Field(1.0, gt=0, description="sampling: below 1 sharper, above 1 flatter")
-    top_k: int = Field(0, ge=0, description="sampling: only the k likeliest; 0: all")
+    top_k: int = Field(0, ge=0, le=MOST, description="sampling: only the k likeliest; 0: all")
     top_p: float = Field(1.0, gt=0, le=1, description="sampling: only the likeliest that add up to p")
-    sample_seed: int = Field(1, ge=0, description="sampling: seed")
+    sample_seed: Seed = Field(1, description="sampling: seed")
 
     @model_validator(mode="after")
     def _consistent(self) -> SearchConfig:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from mirada.config import Block, Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
 from mirada.errors import ConfigError, suggestion
 
+MOST_BYTES = 1_000_000
 BLOCKS: Mapping[str, type[Block]] = {
     "data": DataConfig,
     "model": ModelConfig,
@@ -37,22 +38,68 @@ def load(path: Path) -> Config:
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping; raises ConfigError naming the file and, for bad syntax, the line."""
+    """Read a YAML mapping of plain values; raises ConfigError naming the file and, for bad syntax, the line.
+
+    Aliases are not read (a few lines of them can stand for more than any memory), nor an option that stands twice.
+    """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from None
+        values = _construct(_read(path))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid YAML (nested too deep for options)") from None
+    except (ValueError, KeyError, AttributeError) as error:  # from values that are not of the kind that they claim
+        raise ConfigError(f"{path}: not valid YAML (a value cannot be read: {_cut(str(error))})") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of options, got {type(values).__name__}")
     return cast(dict[str, Any], values)
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        if len(content) <= MOST_BYTES:
+            return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    raise ConfigError(f"{path}: more than {MOST_BYTES:,} bytes, which no file of options has")
+
+
+def _construct(text: str) -> Any:
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check_node(node, set())
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _check_node(node: yaml.Node, seen: set[int]) -> None:
+    """Raise MarkedYAMLError for a node that stands in two places (an alias) and for a key that stands twice."""
+    if id(node) in seen:
+        raise yaml.MarkedYAMLError(problem="an alias (*name); write the value out", problem_mark=node.start_mark)
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check_node(item, seen)
+    if isinstance(node, yaml.MappingNode):
+        keys: set[str] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in keys:
+                raise yaml.MarkedYAMLError(problem=f"{_cut(key.value)!r} stands twice", problem_mark=key.start_mark)
+            keys.add(str(key.value))
+            _check_node(key, seen)
+            _check_node(value, seen)
 
 
 def dump(config: Block) -> str:
@@ -79,11 +126,16 @@ def _explain(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         homes = [f"{top}.{leaf}" for top, leaf in leaves() if leaf == path[-1]]  # right, but in the wrong block
         near = f"; did you mean {homes[0]!r}?" if homes else suggestion(path[-1], known_names(path[:-1]))
-        return f"unknown option {name!r}{near}"
+        return f"unknown option {_cut(name)!r}{near}"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return message
-    return f"{name}: {message[0].lower()}{message[1:]} (got {first['input']!r})"
+    return f"{_cut(name)}: {message[0].lower()}{message[1:]} (got {_cut(repr(first['input']))})"
+
+
+def _cut(text: str) -> str:
+    """What a file holds, in so few characters that the message stays a line."""
+    return text if len(text) <= 80 else text[:77] + "…"
 
 
 def known_names(path: list[str]) -> list[str]:

@@ -7,6 +7,14 @@ import torch
 from mirada.errors import ConfigError
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error says that the memory of a device, or of the machine, did not suffice."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    signs = ("out of memory", "not enough memory", "can't allocate memory", "DefaultCPUAllocator", "ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+
+
 def choose_device(name: str) -> torch.device:
     """`auto` takes a GPU if there is one; raises ConfigError for a device that is not there."""
     if name == "auto":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mirada.errors import MiradaError, TrainingError
@@ -13,18 +13,22 @@ from mirada.errors import MiradaError, TrainingError
 def write_atomic(path: Path, content: bytes) -> None:
     """Write a file so that a crash at any moment leaves the old content or the new, never a part.
 
-    Raises MiradaError (disk full, no permission); the old file is then intact.
+    Raises MiradaError (disk full, no permission, a device in its place); the old file is then intact.
     """
+    if path.exists() and not path.is_file():
+        raise MiradaError(f"{path}: is no regular file, so it is not written")
     temporary = path.with_name(f".{path.name}.new")
     try:
-        with temporary.open("wb") as stream:
+        temporary.unlink(missing_ok=True)  # what a killed save left; a link in its place is never followed
+        with temporary.open("xb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise MiradaError(
             f"{path}: could not be written ({error.strerror}); what stood there before is intact"
         ) from None
@@ -40,7 +44,13 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a folder for one writer. Raises TrainingError if another process holds it; a crash frees it."""
     import fcntl
 
-    with (folder / ".lock").open("w") as stream:
+    try:  # nothing is written, and no link is followed: a folder from elsewhere cannot have a file of mine emptied
+        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        raise TrainingError(
+            f"{folder / '.lock'}: cannot be opened ({error.strerror}); may this folder be written?"
+        ) from None
+    with os.fdopen(descriptor) as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

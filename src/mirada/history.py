@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 from pathlib import Path
 
 from mirada.errors import TrainingError
@@ -20,7 +21,10 @@ class History:
         names = list(validations[-1])
         lines = ["\t".join(names)] + ["\t".join(_number(row[name]) for name in names) for row in validations]
         write_text(self.folder / "validations.tsv", "\n".join(lines) + "\n")
-        write_text(self.folder / "metrics.json", json.dumps(validations[-1], indent=1) + "\n")
+        metrics = {
+            name: value if isfinite(value) else None for name, value in validations[-1].items()
+        }  # JSON has no NaN
+        write_text(self.folder / "metrics.json", json.dumps(metrics, indent=1) + "\n")
         if self.tensorboard:
             self._events(validations[-1])
 

@@ -66,6 +66,7 @@ class Forced(NamedTuple):
 
     token_log_probabilities: list[float]
     attention: Tensor | None  # [n, S]
+    heads: Tensor | None = None  # [L, heads, n, S]
 
 
 def force(
@@ -75,22 +76,28 @@ def force(
     device: torch.device,
     *,
     with_attention: bool = False,
+    with_heads: bool = False,
 ) -> list[Forced]:
-    """Score given targets (without </s>) for one batch of sources (with </s>), as the search would score them."""
+    """Score given targets (without </s>) for one batch of sources (with </s>), as the search would score them.
+
+    `with_heads` also gives the Transformer's attention layer by layer and head by head.
+    """
     from mirada.data.batches import Encoded, collate
     from mirada.decoding import producible
 
     batch = collate(Encoded(sources, targets), range(len(sources)), device)
     with torch.inference_mode():
-        outputs = model.forward(batch.source, batch.lengths, batch.target_in, with_attention=with_attention)
+        look = with_attention or with_heads
+        outputs = model.forward(batch.source, batch.lengths, batch.target_in, with_attention=look)
         logits = producible(model.logits(outputs.hidden.flatten(0, 1)))  # [B·T, V]
         spoken = logits.gather(1, batch.target_out.reshape(-1, 1))[:, 0] - logits.logsumexp(-1)
         log_p = spoken.view_as(batch.target_out)  # [B, T]
     forced = []
     for i, target in enumerate(targets):
-        rows = len(target) + 1
-        attention = None if outputs.attention is None else outputs.attention[i, :rows, : len(sources[i])].cpu()
-        forced.append(Forced(log_p[i, :rows].tolist(), attention))
+        rows, columns = len(target) + 1, len(sources[i])
+        attention = None if outputs.attention is None else outputs.attention[i, :rows, :columns].cpu()
+        heads = outputs.heads[i, :, :, :rows, :columns].cpu() if with_heads and outputs.heads is not None else None
+        forced.append(Forced(log_p[i, :rows].tolist(), attention, heads))
     return forced
 
 

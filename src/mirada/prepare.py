@@ -101,7 +101,7 @@ def _skipped(corpus: Corpus) -> str:
 
 
 def _unknown(side: str, ids: list[list[int]], name: str) -> str:
-    total = sum(map(len, ids))
+    total = sum(len(row) - row.count(EOS) for row in ids)
     unknown = sum(row.count(UNK) for row in ids)
     if unknown > 0.5 * total:
         raise DataError(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from mirada import checkpoint
@@ -45,7 +48,8 @@ class Progress:
 
         name = options.early_stopping_metric
         sign = -1.0 if name == "loss" or better(name) == "lower" else 1.0
-        improved = not self.best_metrics or sign * metrics[name] > sign * self.best_metrics[name]
+        first = not self.best_metrics
+        improved = isfinite(metrics[name]) and (first or sign * metrics[name] > sign * self.best_metrics[name])
         self.validated = self.updates
         self.validations.append({"epoch": self.epoch + 1, "update": self.updates, **metrics})
         if improved:
@@ -76,7 +80,11 @@ def collect(
 def restore(
     archive: Archive, model: nn.Module, optimizer: torch.optim.Optimizer, average: dict[str, Tensor]
 ) -> Progress:
-    """Put everything back; returns where the training stood."""
+    """Put everything back; returns where the training stood.
+
+    Raises ModelFolderError for a state that is not of this model.
+    """
+    _check(archive.tensors, model, average)
     checkpoint.put_weights(model, _part(archive, "model."))
     for name, weights in _part(archive, "average.").items():
         average[name].copy_(weights)
@@ -107,9 +115,8 @@ def read(folder: Path, config: Config, data: str) -> Archive | None:
     if not (folder / checkpoint.RESUME).exists():
         return None
     archive = checkpoint.read_archive(folder / checkpoint.RESUME)
-    known = {entry.name for entry in fields(Progress)}
     progress = archive.note.get("progress")
-    if not isinstance(progress, dict) or set(progress) != known:
+    if not isinstance(progress, dict) or not _usable(progress):
         raise ModelFolderError(f"{folder / checkpoint.RESUME}: its progress is damaged or from another version")
     if progress["data"] != data:
         raise TrainingError(
@@ -130,6 +137,34 @@ def differences(stored: Config, given: Config) -> list[str]:
             f"{name} was {_show(old[name])}, now {_show(new[name])}" for name in sorted(fixed) if old[name] != new[name]
         ]
     return found
+
+
+def _usable(progress: dict[str, Any]) -> bool:
+    """Whether these are all the values of a Progress, each of its type."""
+    if set(progress) != {entry.name for entry in fields(Progress)}:
+        return False
+    try:
+        found = TypeAdapter(Progress).validate_json(json.dumps(progress), strict=True)
+    except ValidationError:
+        return False
+    return min(found.epoch, found.position, found.updates) >= 0
+
+
+def _check(found: dict[str, Tensor], model: nn.Module, average: dict[str, Tensor]) -> None:
+    """Raise ModelFolderError unless the names and shapes of the tensors are those of this model and its Adam."""
+    own = checkpoint.weights_of(model)
+    needed = {f"model.{name}": weights.shape for name, weights in own.items()}
+    needed |= {f"average.{name}": weights.shape for name, weights in average.items()}
+    needed["random"] = torch.get_rng_state().shape
+    allowed = dict(needed)
+    for index, weights in enumerate(own.values()):
+        shapes = {"step": torch.Size(), "exp_avg": weights.shape, "exp_avg_sq": weights.shape}
+        allowed |= {f"optimizer.{index}.{name}": shape for name, shape in shapes.items()}
+    strange = [name for name, tensor in found.items() if name in allowed and tensor.shape != allowed[name]]
+    strange += [name for name in found if name not in allowed and name != "random_cuda"]
+    strange += [name for name in needed if name not in found]
+    if strange:
+        raise ModelFolderError(f"{checkpoint.RESUME}: {strange[0][:80]} is not as these options need it")
 
 
 def _part(archive: Archive, prefix: str) -> dict[str, Tensor]:

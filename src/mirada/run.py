@@ -12,10 +12,12 @@ from mirada.config import Config
 from mirada.data.batches import BatchSize, pair_lengths, plan
 from mirada.data.tokenizer import Tokenizer
 from mirada.devices import choose_device
+from mirada.errors import TrainingError
 from mirada.models import AnyModel, build_model
 from mirada.progress import Monitor
 from mirada.resume import Progress
 from mirada.schedule import Schedule
+from mirada.validation import check_metrics
 
 
 @dataclass
@@ -37,10 +39,12 @@ class Run:
 
 def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     """Read the data, make (or take up again) tokenisers, model and optimiser."""
+    check_metrics(config.training)
     corpora = prepare.read(config)
     config = prepare.resolve(config, corpora[0])
     saved = resume.read(folder, config, prepare.fingerprint(corpora))
     if saved is None:
+        _refuse_finished(folder)
         source, target = prepare.learn_tokenizers(config, corpora[0])
     else:
         source, target = checkpoint.read_tokenizers(folder, config)
@@ -69,6 +73,14 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     for note in [*data.notes, describe(run, len(source))]:
         monitor.note(note)
     return run
+
+
+def _refuse_finished(folder: Path) -> None:
+    """Raise TrainingError if starting anew would overwrite a model, whose resumable state is not there (any more)."""
+    if (folder / checkpoint.WEIGHTS).exists():
+        raise TrainingError(
+            f"{folder} holds a model, but not the {checkpoint.RESUME} to go on with; choose another model_dir"
+        )
 
 
 def describe(run: Run, source_vocab: int) -> str:

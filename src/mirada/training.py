@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from mirada import checkpoint, resume
-from mirada.checkpoint import Archive
 from mirada.config import Config
 from mirada.data.batches import Batch, collate, pair_lengths, plan
 from mirada.data.vocabulary import PAD
+from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
 from mirada.files import locked
 from mirada.history import History
@@ -31,6 +31,8 @@ from mirada.run import Run, batch_size, set_up
 from mirada.schedule import learning_rate
 from mirada.validation import dev_loss, dev_metrics
 
+ADVICE = "Lower learning_rate or clip_grad_norm, or raise warmup_steps"
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BAD_UPDATES = 20  # updates in a row whose gradient is no number, before training gives up
 
 
@@ -57,17 +59,41 @@ def train(config: Config, *, monitor: Monitor | None = None) -> Result:
     Raises TrainingError, ConfigError or DataError for what cannot be done,
     InterruptedTrainingError after Ctrl-C or SIGTERM.
     """
-    folder = Path(config.model_dir).expanduser()
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    folder = _make_folder(config)
+    with locked(folder), _enough_memory():
         run = set_up(config, folder, monitor or Monitor())
+        if not run.progress.updates:
+            _save(run)
         with _signals(run):
             try:
                 _loop(run)
             finally:
                 run.monitor.stop()
-    best = run.progress.best_metrics
+    best, name = run.progress.best_metrics, config.training.early_stopping_metric
+    if not best:
+        raise TrainingError(f"no validation gave a {name} that is a number, so no model was kept. {ADVICE}")
     return Result(folder, best, run.progress.updates, run.progress.seconds)
+
+
+def _make_folder(config: Config) -> Path:
+    folder = Path(config.model_dir).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TrainingError(f"{folder}: cannot be made ({error.strerror}); choose another --model-dir") from None
+    return folder
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    """Turn an allocator's error into advice."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        advice = "lower batch_size, max_length or the sizes of the model"
+        raise TrainingError(f"the memory does not suffice for this model and batch; {advice}") from None
 
 
 def _loop(run: Run) -> None:
@@ -88,10 +114,11 @@ def _loop(run: Run) -> None:
             validated = _due(options.valid_every, progress.updates, at_end)
             if validated:
                 _validate(run)
-            if validated or _due(options.save_every, progress.updates, False) or run.stop_signal:
+            stop = run.stop_signal  # asked once: a signal that comes later waits for the next update
+            if validated or _due(options.save_every, progress.updates, False) or stop:
                 _save(run)
-            if run.stop_signal:
-                _interrupt(run)
+            if stop:
+                _interrupt(run, stop)
         if not reason:
             progress.epoch, progress.position = progress.epoch + 1, 0
     if progress.validated != progress.updates:
@@ -142,9 +169,9 @@ def _skip_update(run: Run) -> None:
         f"update {progress.updates}: loss or gradient is not finite; skipped ({progress.bad_updates} so far)"
     )
     if progress.bad_in_a_row >= BAD_UPDATES:
+        kept = f"the last good model in {run.folder} is kept" if progress.best_metrics else "no model was kept yet"
         raise TrainingError(
-            f"{BAD_UPDATES} updates in a row had a loss or gradient that is not finite; the last good model in "
-            f"{run.folder} is kept. Lower learning_rate or clip_grad_norm, or raise warmup_steps"
+            f"{BAD_UPDATES} updates in a row had a loss or gradient that is not finite; {kept}. {ADVICE}"
         )
 
 
@@ -163,12 +190,13 @@ def _validate(run: Run) -> None:
     history = History(run.folder, tensorboard=options.tensorboard)
     if improved:
         note = {"metrics": metrics, "updates": progress.updates, "best": True}
-        checkpoint.write_archive(run.folder / checkpoint.WEIGHTS, Archive(checkpoint.weights_of(run.model), note))
+        checkpoint.write_model(run.folder, run.model, note)
     if run.average:
         checkpoint.put_weights(run.model, own)
     history.write(progress.validations)
     star = " *" if improved else ""
-    run.monitor.note(f"epoch {progress.epoch + 1} update {progress.updates}: {_say(metrics)}{star}")
+    bad = f" ({progress.bad_updates} updates skipped)" if progress.bad_updates else ""
+    run.monitor.note(f"epoch {progress.epoch + 1} update {progress.updates}: {_say(metrics)}{star}{bad}")
 
 
 def _save(run: Run) -> None:
@@ -200,7 +228,10 @@ def _say(metrics: dict[str, float]) -> str:
 
 @contextmanager
 def _signals(run: Run) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM finish the update first; a second Ctrl-C stops at once."""
+    """Let Ctrl-C, SIGTERM and a closed terminal finish the update first; a second signal stops at once.
+
+    A signal that is ignored (nohup, a shell's background job) stays ignored.
+    """
 
     def ask(number: int, _frame: FrameType | None) -> None:
         if run.stop_signal:
@@ -208,8 +239,9 @@ def _signals(run: Run) -> Iterator[None]:
         run.stop_signal = number
         run.monitor.note("stopping after this update …")
 
+    numbers = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
     try:
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, ask) for number in numbers}
     except ValueError:  # not in the main thread: signals are someone else's business
         before = {}
     try:
@@ -219,8 +251,8 @@ def _signals(run: Run) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _interrupt(run: Run) -> None:
+def _interrupt(run: Run, stop: int) -> None:
     raise InterruptedTrainingError(
         f"stopped after update {run.progress.updates}, saved in {run.folder}; the same command goes on from there",
-        128 + run.stop_signal,
+        128 + stop,
     )

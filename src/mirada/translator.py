@@ -51,6 +51,7 @@ class Scored:
     tokens: tuple[str, ...]
     token_log_probabilities: tuple[float, ...]
     attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
+    heads: np.ndarray | None = field(default=None, compare=False)  # [layers, heads, tokens, source_tokens]
 
 
 def load(folder: str | Path, *, device: str = "auto") -> Translator:
@@ -125,9 +126,18 @@ class Translator:
             count = min(2 * count, LOOKAHEAD * batch_size)
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], *, batch_size: int = 64, with_attention: bool = False
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        batch_size: int = 64,
+        with_attention: bool = False,
+        with_heads: bool = False,
     ) -> list[Scored]:
-        """Log-probabilities of given outputs (forced decoding); raises DataError if the counts differ."""
+        """Log-probabilities of given outputs (forced decoding); raises DataError if the counts differ.
+
+        `with_heads` also gives the attention of each layer and head, where the model has several.
+        """
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets; line n of both must belong together")
         sides = (self.source_tokenizer.pieces(sources), self.target_tokenizer.pieces(targets))
@@ -136,14 +146,18 @@ class Translator:
         scored: dict[int, Scored] = {}
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            batch = self._score_batch([rows[i] for i in chosen], with_attention)
+            batch = self._score_batch([rows[i] for i in chosen], with_attention, with_heads)
             scored |= dict(zip(chosen, batch, strict=True))
         return [scored[i] for i in range(len(rows))]
 
-    def _score_batch(self, rows: list[tuple[list[Piece], list[Piece]]], with_attention: bool) -> list[Scored]:
+    def _score_batch(
+        self, rows: list[tuple[list[Piece], list[Piece]]], with_attention: bool, with_heads: bool
+    ) -> list[Scored]:
         sources = [with_end([piece.id for piece in source], len(source)) for source, _ in rows]
         targets = [[piece.id for piece in target] for _, target in rows]
-        forced = force(self.model, sources, targets, self.device, with_attention=with_attention)
+        forced = force(
+            self.model, sources, targets, self.device, with_attention=with_attention, with_heads=with_heads
+        )
         return [_scored(*row, found) for row, found in zip(rows, forced, strict=True)]
 
     def word_links(self, found: Translation) -> str:
@@ -198,9 +212,9 @@ EMPTY = Translation("", 0.0, 0.0, True, (END,), (), (END,), (0.0,))
 
 def _scored(source: list[Piece], target: list[Piece], found: Forced) -> Scored:
     names = [(*(piece.text for piece in side), END) for side in (source, target)]
-    attention = None if found.attention is None else found.attention.numpy()
+    attention, heads = (None if part is None else part.numpy() for part in (found.attention, found.heads))
     log_p = tuple(found.token_log_probabilities)
-    return Scored(sum(log_p), names[0], names[1], log_p, attention)
+    return Scored(sum(log_p), names[0], names[1], log_p, attention, heads)
 
 
 def _replaced(tokens: list[str], ids: tuple[int, ...], source: list[Piece], attention: np.ndarray) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from mirada.config import SearchConfig
+from mirada.config import SearchConfig, TrainingConfig
 from mirada.data.batches import BatchSize, Encoded, collate, cut, pair_lengths
 from mirada.data.corpus import Corpus
 from mirada.data.tokenizer import Tokenizer
@@ -16,6 +16,15 @@ from mirada.data.vocabulary import PAD
 from mirada.inference import Request, search_all
 from mirada.loss import sequence_loss
 from mirada.models.base import Model
+
+
+def check_metrics(options: TrainingConfig) -> None:
+    """Raise ConfigError for a metric that is unknown, before an epoch is spent and not after."""
+    from mirada.evaluation.metrics import resolve, single
+
+    resolve(options.valid_metrics)
+    if options.early_stopping_metric != "loss":
+        single(options.early_stopping_metric)
 
 
 def dev_loss(model: Model, dev: Encoded, size: BatchSize, device: torch.device) -> dict[str, float]:

@@ -108,6 +108,37 @@ def test_what_looks_like_a_contradiction_but_is_none_can_be_built(options: Optio
     assert model.logits(model(*BATCH).hidden).shape == (*BATCH.target.shape, VOCAB + 4)
 
 
+@pytest.mark.parametrize("decoder", ["bahdanau", "luong"])
+@pytest.mark.parametrize("score", ["additive", "concat"])
+def test_widths_are_those_of_the_options(decoder: str, score: str) -> None:
+    """States as wide as all directions together; keys as wide as attention_size, by default as hidden_size."""
+    for bidirectional, given, (memory_width, key_width) in (
+        (True, {}, (6, 7)),
+        (False, {}, (7, 7)),
+        (True, {"encoder_hidden_size": 5, "attention_size": 4}, (10, 4)),
+        (False, {"encoder_hidden_size": 5, "attention_size": 4}, (5, 4)),
+    ):
+        model = build({"decoder": decoder, "score": score, "bidirectional": bidirectional, **NARROW, **given})
+        memory = model.encode(SOURCE, LENGTHS)
+        step = model.step(BATCH.target[:, 0], model.start(memory), memory)
+        assert memory.states.shape == (3, 6, memory_width)
+        assert memory.keys.shape == (3, 6, key_width)
+        assert step.state.layers[0][0].shape == (3, 7)
+        assert step.context.shape == (3, memory_width)
+
+
+def test_a_model_is_as_deep_as_its_options_say() -> None:
+    for decoder, score in FAMILIES:
+        for options in systems(decoder, score):
+            model = build(options)
+            encoder, stack = (
+                (model.encoder, model.decoder)
+                if decoder == "transformer"
+                else (model.encoder.layers, model.stack.cells)
+            )
+            assert (len(encoder), len(stack)) == (options["enc_layers"], options["dec_layers"])
+
+
 @pytest.mark.parametrize(("decoder", "score"), FAMILIES)
 def test_embeddings_are_shared_where_and_only_where_it_is_asked_for(decoder: str, score: str | None) -> None:
     for options in systems(decoder, score):

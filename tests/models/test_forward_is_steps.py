@@ -47,6 +47,8 @@ def test_forward_equals_repeated_step(decoder: str, score: str | None) -> None:
         assert_same(outputs.attention, attention, 1e-12, options)
         assert_weights(outputs.attention, options)
         assert_weights(attention, options)
+        heads = [step.heads for step in steps if step.heads is not None]
+        assert_same(outputs.heads, torch.stack(heads, 3) if heads else None, 1e-12, options)
         for step in steps:
             if step.heads is not None:
                 assert_weights(step.heads, options)
@@ -55,7 +57,9 @@ def test_forward_equals_repeated_step(decoder: str, score: str | None) -> None:
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong", "transformer"])
 def test_attention_is_returned_only_when_asked_for(decoder: str) -> None:
     options = next(systems(decoder, None if decoder == "transformer" else "general"))
-    assert build(options)(*BATCH).attention is None
+    outputs = build(options)(*BATCH)
+    assert outputs.attention is None
+    assert outputs.heads is None
 
 
 @pytest.mark.parametrize("score", ["additive", "concat"])

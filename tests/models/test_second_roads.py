@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from mirada.models import Memory
 from mirada.models.embedding import Embedding
 from mirada.models.encoder import RecurrentEncoder
 from mirada.models.recurrence import Cell
@@ -124,11 +125,11 @@ def test_a_transformer_decoder_layer_equals_pytorchs(pre_norm: bool, heads: int)
     shake(layer)
     other = nn.TransformerDecoderLayer(6, heads, 7, 0.1, batch_first=True, norm_first=pre_norm).double().eval()
     carry_layer(layer, other)
-    x, memory = (torch.randn(3, width, 6, dtype=torch.float64) for width in (4, SOURCE.size(1)))
-    ours, _, looked = layer.decode(x, None, layer.cross_heads.key_value(memory), REAL)
+    x, states, query = (torch.randn(3, width, 6, dtype=torch.float64) for width in (4, SOURCE.size(1), 4))
+    source, memory = layer.cross_heads.key_value(states), Memory(states, REAL, (), ())
+    ours, _, _ = layer.decode(x, None, source, memory)
     causal = torch.ones(4, 4, dtype=torch.bool).triu(1)
-    assert_same(ours, other(x, memory, tgt_mask=causal, memory_key_padding_mask=~REAL), 1e-13, "output")
-    query = torch.randn(3, 4, 6, dtype=torch.float64)
-    looked = layer.cross_heads.cross_attend(query, layer.cross_heads.key_value(memory), REAL)
-    context, weights = other.multihead_attn(query, memory, memory, key_padding_mask=~REAL, average_attn_weights=False)
+    assert_same(ours, other(x, states, tgt_mask=causal, memory_key_padding_mask=~REAL), 1e-13, "output")
+    looked = layer.cross_heads.cross_attend(query, source, memory)
+    context, weights = other.multihead_attn(query, states, states, key_padding_mask=~REAL, average_attn_weights=False)
     assert_same((looked.context, looked.weights), (context, weights), 1e-13, "the source")

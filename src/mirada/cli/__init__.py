@@ -17,7 +17,10 @@ COMMANDS = {
     "train": "train a model from pairs of sentences, or go on with one that was stopped",
     "translate": "turn each input line into an output line (standard input to standard output)",
     "score": "log-probability of given outputs",
+    "align": "word links of given pairs by attention, and their error against gold links",
     "evaluate": "quality on a test set: BLEU, chrF, TER, exact match, error rates, ROUGE, F1, by length",
+    "compare": "train systems under the same conditions (or test models), and write a report",
+    "bottleneck": "measure what a fixed vector costs and attention buys, in four experiments",
     "data": "make the embedded corpus, or check a corpus before training",
     "demo": "see everything in three minutes: train four systems, translate, look at attention",
 }

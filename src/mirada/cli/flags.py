@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, NoReturn, get_args, get_origin
+from typing import Annotated, Any, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -97,7 +97,8 @@ def _default(field: FieldInfo) -> str:
 
 
 def _metavar(field: FieldInfo) -> str:
-    types = [field.annotation, *get_args(field.annotation)]
+    parts = [field.annotation, *get_args(field.annotation)]
+    types = [get_args(part)[0] if get_origin(part) is Annotated else part for part in parts]
     for kind, name in ((int, "N"), (float, "X")):
         if kind in types:
             return name

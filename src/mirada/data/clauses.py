@@ -74,14 +74,14 @@ def finite(verb: Verb, form: Form) -> Slots:
 
 
 SER, ESTAR = lexicon.verb("ser"), lexicon.verb("estar")
-_CAN, _HAVE, _NEED = lexicon.verb("poder"), lexicon.verb("tener"), lexicon.verb("necesitar")
+_CAN, _HAVE = lexicon.verb("poder"), lexicon.verb("tener")
 _WANT = lexicon.verb("querer", "want")
 
 
 def modal(rng: Random, verb: Verb, form: Form) -> Slots:
-    """Can, want to, have to, need to with an infinitive; "cannot" is left out (one word, two places)."""
+    """Can, want to, have to with an infinitive; no "cannot", one word for two Spanish places."""
     base = word(" ".join(filter(None, (verb.english, verb.particle))), verb.spanish)
-    helpers = [_WANT, _HAVE, _NEED] + ([] if form.negative and form.tense == "present" else [_CAN, _CAN])
+    helpers = [_WANT, _HAVE] + ([] if form.negative and form.tense == "present" else [_CAN, _CAN])
     helper = rng.choice(helpers)
     slots = finite(helper, form)
     if helper is _CAN:
@@ -138,11 +138,18 @@ def have(form: Form) -> Slots:
 
 
 def place(rng: Random, room: int) -> Piece:
-    """Where: en Madrid, cerca de la playa, sobre la mesa."""
+    """Where: en Madrid, en la casa, cerca de la plaza."""
     if room <= 2 or rng.random() < 0.2:
         return chain(word("in", "en"), phrases.gloss(rng.choice(lexicon.CITIES)))
     where = rng.choice((lexicon.PLACES[0],) * 3 + lexicon.PLACES)
     return chain(phrases.gloss(where), phrases.common(rng, ("place",), room=room - 1, definite=True).piece)
+
+
+def surface(rng: Random) -> Piece:
+    """Where a small thing is: sobre la mesa, debajo de la cama."""
+    noun = rng.choice([noun for noun in lexicon.NOUNS if noun.english in lexicon.FURNITURE])
+    the = phrases.determiner("the", noun.gender, 1)
+    return chain(phrases.gloss(rng.choice(lexicon.SURFACES)), the, word(noun.english, noun.spanish))
 
 
 def when(rng: Random, form: Form, room: int) -> Slots:

@@ -6,9 +6,9 @@ sentence has one Spanish translation: you is tú, and where English shows no gen
 
 What is linked: words that translate each other; a dropped subject and the Spanish verb that carries its person; both
 parts of a contraction (al, del) and what they stand for; "to" and the infinitive, unless Spanish has its own word for
-it; "likes" and all of "le gusta"; the opening ¿ is not linked, the other marks are. What has no link, because the
-other language has no word: do, does and did; the personal a, the a before the person that gusta speaks of, and the
-de of a few verbs; ¿.
+it; "likes" and all of "le gusta"; "Ana's" and all three of "el … de Ana"; a mark and its like. What has no link,
+because the other language has no word for it: do, does and did; the personal a, and the a before whoever likes
+something; ¿.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WEIGHTS = (20, 25, 25, 15, 15)
 _MARKS = ("", "?", ".", ",")  # what is no word: the silent one, and punctuation
 _TOKEN = re.compile(r"[¿¡?!.,]|[^\s¿¡?!.,]+")
 _SPACED = re.compile(r"(?<=[¿¡]) | (?=[?!.,])")
-_PATIENCE = 400  # draws in a row that bring nothing new before generate gives up
+_PATIENCE = 200  # draws in a row that bring nothing new before generate gives up
 
 
 class AlignedPair(NamedTuple):
@@ -94,7 +94,7 @@ def _stream(rng: Random, max_words: int) -> Iterator[AlignedPair | None]:
     weights = _WEIGHTS[: len(buckets)]
     while True:
         low, high = rng.choices(buckets, weights)[0]
-        for _ in range(20):
+        for _ in range(10):
             piece = _draw(rng, rng.randint(low, high))
             if low <= sum(text not in _MARKS for text in piece.source) <= high:
                 yield realize(piece)

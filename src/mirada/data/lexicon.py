@@ -208,6 +208,7 @@ CITIES = ("Madrid=Madrid", "Lima=Lima", "Seville=Sevilla", "London=Londres")
 # English=Spanish=links; `_` joins the words of one unit.
 PLACES = ("in=en", "near=cerca de", "behind=detrás de", "in_front_of=delante de=0-0 1-0 2-1")
 SURFACES = ("on=sobre", "under=debajo de")
+FURNITURE = ("table", "chair", "bed")
 NEEDS = ("hungry=hambre", "thirsty=sed", "sleepy=sueño", "afraid=miedo")
 
 

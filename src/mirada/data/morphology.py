@@ -7,9 +7,7 @@ Source of the paradigms: Real Academia Española, Nueva gramática de la lengua 
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
 
-Tense = Literal["present", "past", "future"]
 Forms = tuple[str, str, str, str, str]
 
 _PRESENT = {

@@ -23,6 +23,7 @@ from mirada.data.clauses import (
     place,
     someone,
     statement,
+    surface,
     verbal,
     when,
     with_a,
@@ -105,7 +106,8 @@ def motion(rng: Random, form: Form, room: int) -> Slots:
     verb = rng.choice([verb for verb in _MOTION if verb.english != "go" or form.tense != "future"])
     goal = phrases.common(rng, ("place",), room=min(room - 2, 4), definite=True)
     slots = adjuncts(rng, verb, form, room - 2 - len(goal.piece.source))
-    return slots | verbal(rng, verb, form) | {"place": phrases.preposition("at" if verb.english == "arrive" else "to", "a", goal)}
+    to = "at" if verb.english == "arrive" else "to"
+    return slots | verbal(rng, verb, form) | {"place": phrases.preposition(to, "a", goal)}
 
 
 def giving(rng: Random, form: Form, room: int) -> Slots:
@@ -154,7 +156,8 @@ def located(rng: Random, form: Form, room: int) -> Slots:
     """Be somewhere: estar."""
     if form.subject.kind in ("place", "opening", "song", "dish", "drink"):
         return quality(rng, form, room)
-    return finite(ESTAR, form) | {"place": place(rng, room - 1)} | when(rng, form, room - 4)
+    lies = form.subject.kind in ("text", "food") and room >= 4 and rng.random() < 0.6
+    return finite(ESTAR, form) | {"place": surface(rng) if lies else place(rng, room - 1)} | when(rng, form, room - 4)
 
 
 def needing(rng: Random, form: Form, room: int) -> Slots:

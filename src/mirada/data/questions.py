@@ -22,12 +22,13 @@ from mirada.data.predicates import (
     suits,
     transitive,
 )
-from mirada.data.sentences import TENSES, something_somewhere, story
+from mirada.data.sentences import COMMA, TENSES, something_somewhere, story
 
 Tenses = tuple[str, ...]
 Maker = Callable[[Random, int, Tenses], Piece]
 
 _REASONED = (transitive, transitive, intransitive, motion, giving, feeling, located, needing)
+_ASKED = (lexicon.PRONOUNS[1], lexicon.PRONOUNS[1], *lexicon.PRONOUNS[1:])  # you more often than others
 _TAILS = (word("when", "cuando"), word("if", "si"))
 
 
@@ -45,7 +46,7 @@ def asked_subject(rng: Random, room: int) -> Nominal:
     """Somebody to ask about, in few words."""
     draw = rng.random()
     if draw < 0.3:
-        return phrases.pronoun_subject(rng.choice(lexicon.PRONOUNS[1:]))
+        return phrases.pronoun_subject(rng.choice(_ASKED))
     if draw < 0.5 or room < 2:
         return phrases.named(rng)
     return phrases.common(rng, lexicon.PEOPLE, room=room, definite=True, qualified=rng.random() < 0.4)
@@ -61,13 +62,16 @@ def _known(tenses: Tenses) -> Tenses:
 
 
 def how(rng: Random, room: int, tenses: Tenses) -> Piece:
-    """How are you? ↔ ¿Cómo estás?"""
+    """How are you? ↔ ¿Cómo estás? How are you, Ana? ↔ ¿Cómo estás, Ana?"""
     subject = asked_subject(rng, room - 2)
     form = _form(rng, subject, _known(tenses))
     slots = finite(ESTAR, form)
     if room > 3:
         slots |= when(rng, form, 1)
-    return question(slots, subject, word("how", "cómo"))
+    asked = question(slots, subject, word("how", "cómo"))
+    if subject.person == 1 and form.tense == "present" and room > 3 and rng.random() < 0.5:
+        return chain(asked, COMMA, phrases.named(rng).piece)
+    return asked
 
 
 def where(rng: Random, room: int, tenses: Tenses) -> Piece:

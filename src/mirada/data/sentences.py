@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from mirada.data import lexicon, phrases
-from mirada.data.clauses import SER, Form, Slots, finite, place, statement
+from mirada.data.clauses import SER, Form, Slots, finite, place, statement, surface
 from mirada.data.morphology import english_past, english_present
 from mirada.data.phrases import NOTHING, Nominal, Piece, chain, word
 from mirada.data.predicates import ACTIONS, agent_phrase, feeling, located, needing, noun_phrase, predicate
@@ -131,8 +131,10 @@ def there_is(rng: Random, room: int, tense: str) -> Piece:
 
 def something_somewhere(rng: Random, room: int) -> tuple[Nominal, Piece]:
     """An indefinite noun phrase and a place."""
-    kinds = rng.choice((("thing", "text"), ("animal",), ("person", "worker")))
+    kinds = rng.choice((("thing",), ("text", "food"), ("animal",), ("person", "worker")))
     thing = phrases.common(rng, kinds, room=room - 4, indefinite=True)
+    if thing.kind in ("text", "food") and rng.random() < 0.6:
+        return thing, surface(rng)
     return thing, place(rng, room - 2 - len(thing.piece.source))
 
 

@@ -14,10 +14,14 @@ from typing import Any, NamedTuple
 
 from mirada.data.vocabulary import EOS, SPECIAL_TOKENS, UNK
 from mirada.errors import DataError, ModelFolderError
+from mirada.files import write_text
 
 SPACE = "▁"
 SYMBOL_TYPES = 200  # at most so many distinct blank-separated symbols, each seen often: phonemes, tags, digits
 OFTEN = 20
+MODELS = {"bpe": "BPE", "unigram": "Unigram", "word": "WordLevel", "char": "WordLevel"}  # the library's names
+FORMS = ("nfc", "nfkc", "none")
+MOST_BYTES = 1 << 28
 
 
 class Piece(NamedTuple):
@@ -26,6 +30,7 @@ class Piece(NamedTuple):
     id: int
     text: str  # as the vocabulary has it; for <unk> the surface form
     word: int  # index of the unit that links and maps join it into: a word for subwords, else the token itself
+    span: tuple[int, int]  # where it stands in the text, [start, end) in characters, a blank that it carries included
 
 
 class TokenizerOptions(NamedTuple):
@@ -61,8 +66,8 @@ class Tokenizer:
         ids = [_plain(i) for i in encoding.ids]
         spans = zip(ids, encoding.tokens, encoding.offsets, strict=True)
         shown = [token if i != UNK else text[start:end] or token for i, token, (start, end) in spans]
-        parts = zip(ids, shown, self.words(shown), strict=True)
-        return [Piece(i, token if i != UNK else token.strip() or token, word) for i, token, word in parts]
+        parts = zip(ids, shown, self.words(shown), encoding.offsets, strict=True)
+        return [Piece(i, token if i != UNK else token.strip() or token, word, span) for i, token, word, span in parts]
 
     def words(self, tokens: Sequence[str]) -> list[int]:
         """The unit each token belongs to: subwords are joined into blank-separated words, others stand alone."""
@@ -87,22 +92,71 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Write the tokeniser as one JSON file (the format of the library `tokenizers`)."""
-        path.write_text(self._inner.to_str(pretty=True), encoding="utf-8")
+        write_text(path, self._inner.to_str(pretty=True))
 
     @staticmethod
     def load(path: Path, kind: str) -> Tokenizer:
-        """Read a tokeniser; raises ModelFolderError if the file is missing or damaged."""
+        """Read a tokeniser; raises ModelFolderError if the file is missing, damaged, or not one that mirada writes."""
         from tokenizers import Tokenizer as Inner
 
+        if not path.is_file():
+            raise ModelFolderError(f"{path}: missing; the folder holds no complete model")
         try:
-            inner = Inner.from_str(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ModelFolderError(f"{path}: missing; the folder holds no complete model") from None
+            inner = Inner.from_str(_text(path))
+        except ModelFolderError:
+            raise
         except Exception as error:  # the library raises bare Exception for bad JSON
-            raise ModelFolderError(f"{path}: not a tokeniser file ({str(error).splitlines()[0]})") from None
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ModelFolderError(f"{path}: not a tokeniser file ({reason})") from None
         if [inner.id_to_token(i) for i in range(4)] != list(SPECIAL_TOKENS):
             raise ModelFolderError(f"{path}: its first four entries are not {' '.join(SPECIAL_TOKENS)}")
+        if problem := _strange(inner, kind):
+            raise ModelFolderError(f"{path}: {problem}")
         return Tokenizer(inner, kind)
+
+
+def _text(path: Path) -> str:
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise ModelFolderError(f"{path}: {size:,} bytes, more than any tokeniser has (at most {MOST_BYTES:,})")
+    return path.read_text(encoding="utf-8")
+
+
+def _strange(inner: Any, kind: str) -> str:
+    """What in a tokeniser is not as `train_tokenizer` makes it, or an empty string.
+
+    A file from elsewhere may hold patterns that take for ever, padding, entries outside the vocabulary or line ends.
+    """
+    if kind not in MODELS:
+        return f"the options call its kind {kind!r}, expected {', '.join(MODELS)}"
+    name = type(inner.model).__name__
+    if name != MODELS[kind]:
+        return f"a tokeniser of the kind {name}, but the options say {kind}"
+    known = {bytes(_normalizer(TokenizerOptions(kind, 0, normalize=form)).__getstate__()) for form in FORMS}
+    own = [_settings(inner.model), inner.post_processor, inner.decoder, inner.padding, inner.truncation]
+    if (
+        inner.normalizer is None
+        or inner.normalizer.__getstate__() not in known
+        or inner.pre_tokenizer is None
+        or inner.pre_tokenizer.__getstate__() != _pre_tokenizer(kind).__getstate__()
+        or own != [_settings(_untrained(kind)), None, None, None, None]
+        or inner.get_added_tokens_decoder()
+    ):
+        return f"not made by mirada for {kind}; its normalisation, splitting or settings are others"
+    entries = inner.get_vocab()
+    if sorted(entries.values()) != list(range(len(entries))) or len(entries) != inner.get_vocab_size():
+        return "its entries are not numbered from 0 without a gap"
+    if any("\n" in entry for entry in entries):
+        return "one of its entries holds a line end"
+    return ""
+
+
+def _settings(model: Any) -> dict[str, Any]:
+    """A model of the library without what it learned; `unk_id`, which only training sets, is that of <unk>."""
+    import json
+
+    state = json.loads(model.__getstate__())
+    return {key: value for key, value in state.items() if key not in ("vocab", "merges")} | {"unk_id": UNK}
 
 
 def choose_kind(lines: Sequence[str]) -> str:
@@ -127,13 +181,8 @@ def train_tokenizer(lines: Iterable[str], options: TokenizerOptions) -> Tokenize
     The same lines give the same bpe, word and char tokeniser; unigram sums in parallel and may differ in a few pieces.
     """
     from tokenizers import Tokenizer as Inner
-    from tokenizers import models
 
-    unk = SPECIAL_TOKENS[UNK]
-    if options.kind == "unigram":
-        inner = Inner(models.Unigram())
-    else:
-        inner = Inner(models.BPE(unk_token=unk) if options.kind == "bpe" else models.WordLevel(unk_token=unk))
+    inner = Inner(_untrained(options.kind))
     inner.normalizer = _normalizer(options)
     inner.pre_tokenizer = _pre_tokenizer(options.kind)
     try:
@@ -148,6 +197,15 @@ def train_tokenizer(lines: Iterable[str], options: TokenizerOptions) -> Tokenize
     if inner.get_vocab_size() <= len(SPECIAL_TOKENS):
         raise DataError("no text to learn a vocabulary from: every line is blank")
     return Tokenizer(_without_added(inner), options.kind)
+
+
+def _untrained(kind: str) -> Any:
+    from tokenizers import models
+
+    unk = SPECIAL_TOKENS[UNK]
+    if kind == "unigram":
+        return models.Unigram()
+    return models.BPE(unk_token=unk) if kind == "bpe" else models.WordLevel(unk_token=unk)
 
 
 def _normalizer(options: TokenizerOptions) -> Any:

@@ -29,6 +29,16 @@ class AlignmentScore(NamedTuple):
     aer: float
 
 
+class LinkCounts(NamedTuple):
+    """How many links a corpus has and shares with the gold: what the fractions are made of."""
+
+    links: int  # |A|
+    sure: int  # |S|
+    possible: int  # |P|, the sure ones included
+    hit_sure: int  # |A ∩ S|
+    hit_possible: int  # |A ∩ P|
+
+
 def parse_links(line: str, where: str) -> tuple[frozenset[Link], frozenset[Link]]:
     """Read one sentence's links, Pharaoh's `i-j` (sure) and `ipj` (possible), separated by blanks.
 
@@ -54,27 +64,42 @@ def format_links(sure: Set[Link], possible: Set[Link] = frozenset()) -> str:
     return " ".join(f"{i}{'-' if (i, j) in sure else 'p'}{j}" for i, j in sorted(sure | possible))
 
 
-def alignment_error(
-    links: Sequence[Set[Link]], sure: Sequence[Set[Link]], possible: Sequence[Set[Link]]
-) -> AlignmentScore:
-    """Score links A against sure S and possible P over a corpus, one set a sentence (Och & Ney 2003).
+def count_links(links: Sequence[Set[Link]], sure: Sequence[Set[Link]], possible: Sequence[Set[Link]]) -> LinkCounts:
+    """Count links A against sure S and possible P over a corpus, one set a sentence; S is joined to P first.
 
-    precision = |A ∩ P| / |A|, recall = |A ∩ S| / |S|, AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), with S joined to P
-    first; counts are summed over sentences before the division. No link at all has precision 0. Raises DataError for
-    unequal counts, and if there is no sure link, for then recall and AER mean nothing.
+    Raises DataError for unequal counts of sentences, and if there is no sure link: recall and AER then mean nothing.
     """
     if not len(links) == len(sure) == len(possible):
         raise DataError(
             f"expected links for every sentence, got {len(links)} aligned, {len(sure)} sure, {len(possible)} possible"
         )
-    n_links, n_sure = sum(map(len, links)), sum(map(len, sure))
-    if not n_sure:
+    if not any(sure):
         raise DataError(f"expected sure gold links, got none in {len(sure)} sentences; recall and AER need them")
-    hit_sure = sum(len(a & s) for a, s in zip(links, sure, strict=True))
-    hit_possible = sum(len(a & (s | p)) for a, s, p in zip(links, sure, possible, strict=True))
-    precision, recall = hit_possible / max(n_links, 1), hit_sure / n_sure
+    sets = [(a, s, s | p) for a, s, p in zip(links, sure, possible, strict=True)]
+    return LinkCounts(*(sum(sizes) for sizes in zip(*map(_sizes, sets), strict=True)))
+
+
+def _sizes(sets: tuple[Set[Link], Set[Link], Set[Link]]) -> LinkCounts:
+    a, s, p = sets
+    return LinkCounts(len(a), len(s), len(p), len(a & s), len(a & p))
+
+
+def alignment_error(
+    links: Sequence[Set[Link]], sure: Sequence[Set[Link]], possible: Sequence[Set[Link]]
+) -> AlignmentScore:
+    """Score links A against sure S and possible P over a corpus (Och & Ney 2003); raises DataError as `count_links`."""
+    return score_of(count_links(links, sure, possible))
+
+
+def score_of(counts: LinkCounts) -> AlignmentScore:
+    """precision = |A ∩ P| / |A|, recall = |A ∩ S| / |S|, AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+
+    Counts are summed over sentences before the division. No link at all has precision 0.
+    """
+    precision, recall = counts.hit_possible / max(counts.links, 1), counts.hit_sure / counts.sure
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    return AlignmentScore(precision, recall, f1, 1 - (hit_sure + hit_possible) / (n_links + n_sure))
+    hits = counts.hit_sure + counts.hit_possible
+    return AlignmentScore(precision, recall, f1, 1 - hits / (counts.links + counts.sure))
 
 
 def attention_links(weights: ArrayLike) -> frozenset[Link]:

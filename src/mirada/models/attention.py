@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.base import Memory
+from mirada.models.base import Memory, Note
 
 
 class Score(Protocol):
@@ -137,6 +137,12 @@ def attend(score: Score, query: Tensor, memory: Memory) -> Attended:
     if memory.forced is not None:
         weights = memory.forced.expand_as(weights)
     return Attended(scores, weights, weights @ memory.states)  # context [B, T, H]
+
+
+def note_look(note: Note, attended: Attended) -> None:
+    """Tell of e_t, α_t and c_t."""
+    for name, part in zip(("e", "alpha", "c"), attended, strict=True):
+        note(name, part)
 
 
 def additive_energy_plain(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:

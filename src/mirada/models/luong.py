@@ -13,11 +13,11 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.attention import Attended, Score, attend
-from mirada.models.base import Memory, Outputs, Step
+from mirada.models.attention import Attended, Score, attend, note_look
+from mirada.models.base import Memory, Note, Outputs, Step, unheard
 from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
-from mirada.models.recurrence import CellState, Stack
+from mirada.models.recurrence import CellState, Stack, note_states
 
 
 class LuongState(NamedTuple):
@@ -47,35 +47,50 @@ class Luong(nn.Module):
         self.w_c = nn.Linear(encoder.size + stack.size, stack.size, bias=False)
         self.feed_gates = nn.Linear(stack.size, stack.gates, bias=False) if input_feeding else None
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor, *, note: Note = unheard) -> Memory:
         """Read the source; the keys (W_a h_j for general) are made here, once a sentence."""
-        encoded = self.encoder(source, lengths)
-        return Memory(encoded.states, encoded.mask, cast(Score, self.score).project(encoded.states), encoded.final)
+        encoded = self.encoder(source, lengths, note=note)
+        keys = cast(Score, self.score).project(encoded.states)
+        note("keys", keys)
+        return Memory(encoded.states, encoded.mask, keys, encoded.final)
 
-    def start(self, memory: Memory) -> LuongState:
+    def start(self, memory: Memory, *, note: Note = unheard) -> LuongState:
         """The encoder's last states, layer by layer; s̃_0 = 0."""
         layers = self.bridge(memory.final)
+        note_states(note, layers)
         return LuongState(layers, layers[-1][0] * 0 if self.input_feeding else None)
 
-    def step(self, token: Tensor, state: LuongState, memory: Memory) -> Step:
+    def step(self, token: Tensor, state: LuongState, memory: Memory, *, note: Note = unheard) -> Step:
         """Update, attend, predict."""
         embedded = self.embedding(token)  # [N, E]
+        note("y", embedded)
         masks = self.stack.masks(embedded, len(token))
-        hidden, attended, state = self._advance(self.stack.project(embedded), state, memory, masks)
+        hidden, attended, state = self._advance(self.stack.project(embedded), state, memory, masks, note)
         return Step(self.logits(hidden), state, attended.scores, attended.weights, attended.context, hidden, None)
 
     def _advance(
-        self, y_gates: Tensor, state: LuongState, memory: Memory, masks: list[Tensor | None]
+        self,
+        y_gates: Tensor,
+        state: LuongState,
+        memory: Memory,
+        masks: list[Tensor | None],
+        note: Note = unheard,
     ) -> tuple[Tensor, Attended, LuongState]:
         # 1. update from y_{t-1} (and s̃_{t-1})
+        note("s_prev", state.layers[-1][0])
+        if state.fed is not None:
+            note("s_tilde_prev", state.fed)
         gates = y_gates if self.feed_gates is None else y_gates + self.feed_gates(state.fed)
         new = self.stack.step(gates, state.layers, masks)
+        note_states(note, new.states)
         # 2. attend with s_t
         query = new.output.unflatten(0, (memory.mask.size(0), -1))  # [B, K, D]
         looked = attend(cast(Score, self.score), query, memory)
         attended = Attended(*(part.flatten(0, 1) for part in looked))  # [N, S], [N, S], [N, H]
+        note_look(note, attended)
         # 3. the attentional state s̃_t, from which the word is predicted
         hidden = self._attentional(attended.context, new.output)  # [N, D]
+        note("s_tilde", hidden)
         return hidden, attended, LuongState(new.states, hidden if self.input_feeding else None)
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from mirada.models.base import Note, numbered, unheard
 from mirada.models.scan import gru_scan, lstm_scan
 
 CellState = tuple[Tensor, ...]
@@ -142,6 +143,19 @@ class Stack(nn.Module):
 
     def _dropped(self, x: Tensor) -> Tensor:
         return nn.functional.dropout(x, self.dropout, self.training)
+
+
+def note_state(note: Note, names: tuple[str, str], state: CellState) -> None:
+    """Tell of a state's h and, for the LSTM, its c under these two names."""
+    for name, part in zip(names, state, strict=False):
+        note(name, part)
+
+
+def note_states(note: Note, states: tuple[CellState, ...]) -> None:
+    """Tell of every layer's s_t."""
+    if note is not unheard:
+        for layer, state in enumerate(states):
+            note_state(numbered(note, layer), ("s", "cell"), state)
 
 
 def recurrent_mask(like: Tensor, shape: tuple[int, int], rate: float, training: bool) -> Tensor | None:

@@ -1,0 +1,99 @@
+"""`mirada compare`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mirada.cli.flags import Parser, add_options, collect
+from mirada.configfile import load_yaml
+
+EPILOG = """examples:
+  mirada compare --out runs/first --budget 600updates                  # the embedded corpus, four systems
+  mirada compare --src train.en --tgt train.de --dev-src dev.en --dev-tgt dev.de --test-src test.en \\
+    --test-tgt test.de --systems classic-lstm,bahdanau,luong-general --budget 10epochs --seeds 3 --out runs/en-de
+  mirada compare --models runs/a runs/b --test-src test.en --test-tgt test.de --out runs/a-and-b
+
+Systems are a decoder and, where they have them, a cell and a score: classic-lstm, classic-gru, bahdanau, luong-dot,
+luong-general, luong-concat, transformer, and others such as bahdanau-gru or luong-gru-additive. The options of `mirada
+train` hold for all systems; those that do nothing with a system's decoder are left out for it. A comparison that was
+stopped or killed goes on with the same command and --resume. Exit code 1: a run failed, the others are reported.
+"""
+PARTS = ("src", "tgt", "tsv", "jsonl")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Train and test systems under the same conditions, or test models that exist, and write a report."""
+    values = _read(arguments)
+    given = {name: getattr(values, f"test_{name}") for name in PARTS}
+    options = collect(values, load_yaml(Path(values.config)) if values.config else {})
+    options.pop("model_dir", None)
+
+    from mirada.compare.comparison import compare
+    from mirada.compare.plan import Request
+
+    request = Request(
+        out=Path(values.out).expanduser(),
+        systems=() if values.models else _names(values.systems),
+        models=tuple(values.models or ()),
+        options=options,
+        test=_test(given, options.get("data", {})),
+        budget=values.budget,
+        seeds=values.seeds,
+        match_parameters=values.match_parameters,
+        baseline=values.baseline,
+        metrics=_names(values.metrics or ""),
+        multi_reference=values.multi_reference,
+        embedded=values.pairs,
+        batch_size=values.decode_batch_size,
+        quiet=values.quiet,
+    )
+    results = compare(request, lambda line: print(line, file=sys.stderr, flush=True), resume=values.resume)
+    print(request.out / "report.html")
+    return 1 if any(system["failed"] for system in results["systems"]) else 0
+
+
+def _read(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        "compare",
+        "Train systems on the same pairs, tokens, order and budget, test them, and write a report.",
+        usage="mirada compare --out DIR [CONFIG.yaml] [--src FILE --tgt FILE] [options]",
+        epilog=EPILOG,
+    )
+    parser.add_argument("config", nargs="?", help="YAML file of options that all systems share")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the runs and the report")
+    parser.add_argument(
+        "--systems",
+        default="classic-lstm,bahdanau,luong-general,transformer",
+        help="what to train, by commas [classic-lstm,bahdanau,luong-general,transformer]",
+    )
+    parser.add_argument("--models", nargs="+", metavar="MODEL", help="model folders to test, instead of --systems")
+    parser.add_argument("--budget", default="10epochs", help="Nupdates, Nepochs or Nminutes of each run [10epochs]")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each system, from --seed on [1]")
+    parser.add_argument("--match-parameters", action="store_true", help="widths that give as many weights as the first")
+    parser.add_argument("--baseline", metavar="SYSTEM", help="what the others are tested against [the first]")
+    parser.add_argument("--metrics", help="bleu, chrf, ter, exact, item_error, per, cer, … [by the target's tokens]")
+    parser.add_argument("--multi-reference", action="store_true", help="test pairs with the same source are one item")
+    parser.add_argument("--pairs", type=int, default=6000, help="pairs of the embedded corpus, without --src [6000]")
+    parser.add_argument("--decode-batch-size", type=int, default=64, help="test sentences searched together [64]")
+    parser.add_argument("--resume", action="store_true", help="go on with the comparison that --out holds")
+    parser.add_argument("--quiet", action="store_true", help="show no progress of the trainings")
+    for name, what in zip(PARTS, ("source side", "target side", "tab-separated", "JSON lines"), strict=True):
+        parser.add_argument(f"--test-{name}", metavar="FILE", help=f"test pairs: {what}")
+    for block in ("data", "model", "training", "search"):
+        add_options(parser, block)
+    return parser.read(arguments)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _test(given: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The block that names the test pairs; columns and keys are those of the training pairs."""
+    names = ("source_column", "target_column", "source_key", "target_key")
+    columns: dict[str, Any] = {name: data[name] for name in names if name in data}
+    return {**{name: path for name, path in given.items() if path is not None}, **columns}

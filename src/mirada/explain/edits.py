@@ -1,0 +1,178 @@
+"""Interventions: what a model writes when its attention is replaced, a head is dropped, or input feeding is off.
+
+Everything is counted from 1, as the walkthrough prints it: steps, source tokens (</s> is the last), layers, heads.
+
+    uniform     every source token gets 1/S
+    diagonal    step t looks at source token t only; beyond the end, at </s>
+    shuffled    the model's own weights of this step, dealt out to the source tokens at random
+    edge:I-J    step I looks at source token J only; all other steps as they are
+
+In a Transformer these weights replace those of every head in every layer, and its own weights are the mean over the
+last layer's heads.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mirada.config import ModelConfig
+from mirada.errors import ConfigError
+
+KINDS = ("uniform", "diagonal", "shuffled")
+PAIR = re.compile(r"([1-9][0-9]*)([-.])([1-9][0-9]*)")
+
+
+class Edits(NamedTuple):
+    """What is changed in a model."""
+
+    attention: str | None = None  # uniform, diagonal, shuffled or edge
+    edge: tuple[int, int] | None = None  # output step, source token
+    from_step: int = 1  # the first step whose attention is replaced, edges aside
+    seed: int = 1  # of the shuffling
+    no_input_feeding: bool = False
+    drop_head: tuple[int, int] | None = None  # decoder layer, head
+
+
+def read_edits(
+    *, attention: str | None, from_step: int | None, seed: int, no_input_feeding: bool, drop_head: str | None
+) -> Edits | None:
+    """Make edits from what the command line has; None if it has none. Raises ConfigError for what makes no sense."""
+    kind, edge = _read_attention(attention) if attention else (None, None)
+    if from_step is not None and kind in (None, "edge"):
+        raise ConfigError(f"--from-step {from_step}: it goes with --attention {', '.join(KINDS[:2])} or {KINDS[2]}")
+    head = _read_pair(drop_head, ".") if drop_head else None
+    if drop_head and head is None:
+        raise ConfigError(f"--drop-head {drop_head}: expected L.H, decoder layer and head counted from 1, such as 2.1")
+    if kind is None and head is None and not no_input_feeding:
+        return None
+    return Edits(kind, edge, from_step or 1, seed, no_input_feeding, head)
+
+
+def _read_attention(text: str) -> tuple[str, tuple[int, int] | None]:
+    kind, _, rest = text.partition(":")
+    edge = _read_pair(rest, "-")
+    if text in KINDS or (kind == "edge" and edge):
+        return kind, edge
+    raise ConfigError(
+        f"--attention {text}: expected {', '.join(KINDS)} or edge:I-J, by which output step I looks only at source "
+        "token J, both counted from 1"
+    )
+
+
+def _read_pair(text: str, separator: str) -> tuple[int, int] | None:
+    match = PAIR.fullmatch(text)
+    return (int(match[1]), int(match[3])) if match and match[2] == separator else None
+
+
+def check_model(edits: Edits, options: ModelConfig) -> None:
+    """Raise ConfigError if a model with these options has not what is to be edited."""
+    if edits.attention and options.decoder == "classic":
+        raise ConfigError("--attention: a classic model has no attention; use a bahdanau, luong or transformer model")
+    if edits.no_input_feeding and not (options.decoder == "luong" and options.feeds_input):
+        which = "luong without input feeding" if options.decoder == "luong" else options.decoder
+        raise ConfigError(f"--no-input-feeding: this model is {which}; it is for luong models with input feeding")
+    if edits.drop_head:
+        layer, head = edits.drop_head
+        name = f"--drop-head {layer}.{head}"
+        if options.decoder != "transformer":
+            raise ConfigError(f"{name}: a {options.decoder} model has no heads; it is for transformer models")
+        if layer > options.dec_layers or head > options.num_heads:
+            layers, heads = options.dec_layers, options.num_heads
+            raise ConfigError(f"{name}: no such head; the decoder has layers 1 to {layers}, each heads 1 to {heads}")
+
+
+def check_range(edits: Edits, source_tokens: int, steps: int) -> None:
+    """Raise ConfigError for a step or a source token that is not there; `steps` are those of the unedited output."""
+    if edits.attention is None:
+        return
+    name = f"--attention edge:{edits.edge[0]}-{edits.edge[1]}" if edits.edge else f"--from-step {edits.from_step}"
+    if edits.edge and edits.edge[1] > source_tokens:
+        raise ConfigError(f"{name}: no such source token; they are 1 to {source_tokens} here, the last is </s>")
+    step = edits.edge[0] if edits.edge else edits.from_step
+    if not 1 <= step <= steps:
+        raise ConfigError(f"{name}: no such step; the unedited output has steps 1 to {steps}")
+
+
+def forced_weights(edits: Edits, step: int, own: list[float]) -> list[float] | None:
+    """The weights that replace a step's `own` ones, or None where these stay."""
+    active = step == edits.edge[0] if edits.edge else step >= edits.from_step
+    if edits.attention is None or not active:
+        return None
+    size = len(own)
+    if edits.attention == "uniform":
+        return [1 / size] * size
+    if edits.attention == "shuffled":
+        draw = random.Random(f"{edits.seed} {step}")  # .random() is the same in every version of Python
+        return [weight for _, weight in sorted((draw.random(), weight) for weight in own)]
+    looked_at = edits.edge[1] if edits.edge else min(step, size)
+    return [float(j == looked_at) for j in range(1, size + 1)]
+
+
+class Counted(NamedTuple):
+    """A decoder's state with the number of steps made."""
+
+    steps: int
+    inner: Any
+
+
+class Edited:
+    """A model whose attention is replaced. It offers the verbs that a search needs, for one source at a time."""
+
+    def __init__(self, model: Any, edits: Edits):
+        self._model, self._edits = model, edits
+
+    def encode(self, source: Tensor, lengths: Tensor, *, note: Any = None) -> Any:
+        """Read one source `[1, S]`."""
+        return _listening(self._model.encode, note)(source, lengths)
+
+    def start(self, memory: Any, *, note: Any = None) -> Counted:
+        """The model's first state, with no step made."""
+        return Counted(0, _listening(self._model.start, note)(memory))
+
+    def step(self, token: Tensor, state: Counted, memory: Any, *, note: Any = None) -> Any:
+        """One step of `N` hypotheses."""
+        number = state.steps + 1
+        forced = self._forced(token, state, memory)  # [1, N, S]
+        step = _listening(self._model.step, note)(token, state.inner, memory._replace(forced=forced))
+        return step._replace(state=Counted(number, step.state))
+
+    def _forced(self, token: Tensor, state: Counted, memory: Any) -> Tensor | None:
+        """The weights to look with; for the shuffled ones a first try tells the model's own."""
+        own = torch.zeros(len(token), memory.mask.size(1))  # only their number counts
+        if self._edits.attention == "shuffled":
+            own = self._model.step(token, state.inner, memory).attention
+        rows = [forced_weights(self._edits, state.steps + 1, row) for row in own.tolist()]
+        return None if None in rows else memory.states.new_tensor(rows)[None]
+
+
+def _listening(verb: Callable[..., Any], note: Any) -> Callable[..., Any]:
+    return verb if note is None else partial(verb, note=note)
+
+
+def edited(model: Any, edits: Edits | None, options: ModelConfig) -> Any:
+    """The model with the edits made; the given one stays as it is."""
+    if edits is None:
+        return model
+    if edits.no_input_feeding or edits.drop_head:
+        model = copy.deepcopy(model)
+        with torch.no_grad():
+            edit_weights(dict(model.named_parameters()), edits, options)
+    return Edited(model, edits) if edits.attention else model
+
+
+def edit_weights(weights: Mapping[str, Any], edits: Edits, options: ModelConfig) -> None:
+    """Set to zero, in place, what reads s̃_{t-1}, and the columns of W_o that read the dropped head."""
+    if edits.no_input_feeding:
+        weights["feed_gates.weight"][:] = 0
+    if edits.drop_head:
+        layer, head = edits.drop_head
+        size = options.embedding_dim // options.num_heads
+        weights[f"decoder.{layer - 1}.cross_heads.o.weight"][:, (head - 1) * size : head * size] = 0

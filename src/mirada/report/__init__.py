@@ -1,0 +1,1 @@
+"""A report as data, and its four forms: one HTML file that needs no network, Markdown, CSV and JSON."""

@@ -1,0 +1,319 @@
+"""Text to ids and back, whatever stands in the text."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirada.data.tokenizer import (
+    Tokenizer,
+    TokenizerOptions,
+    choose_kind,
+    choose_vocab_size,
+    train_tokenizer,
+)
+from mirada.data.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
+from mirada.errors import DataError, ModelFolderError
+
+KINDS = ("bpe", "unigram", "word", "char")
+# The names of the special tokens stand in the text as words, as they do in some corpora.
+LINES = [
+    "the cat sat on the mat, near the café .",
+    "el niño más pequeño durmió bajo el árbol .",
+    "what's that ? a cat, an old cat !",
+    "x <unk> y <s> z </s> <pad> the end",
+    "日本語 の 本 は 猫 です .",
+] * 4
+WORDS = sorted({word for line in LINES for word in line.split()} - set(SPECIAL_TOKENS))
+BLANKS = [" ", "\t", "\u00a0", "\u3000", "\u2009", "\r", "\x85", "\u2028", "  "]
+
+
+@cache
+def tokenizer(kind: str, normalize: str = "nfc") -> Tokenizer:
+    return train_tokenizer(LINES, TokenizerOptions(kind, 120, 1, normalize))
+
+
+def texts(kind: str) -> st.SearchStrategy[str]:
+    """Texts whose characters (or words) are all in the vocabulary, with any blanks."""
+    blanks = st.lists(st.sampled_from(BLANKS), min_size=1, max_size=3).map("".join)
+    letters = sorted({char for word in WORDS for char in word})
+    word = st.sampled_from(WORDS) if kind == "word" else st.text(st.sampled_from(letters), min_size=1, max_size=8)
+    pairs = st.lists(st.tuples(blanks, word), max_size=8).map(lambda parts: "".join(a + b for a, b in parts))
+    return st.tuples(pairs, blanks).map("".join)
+
+
+# There and back
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_known_text_comes_back_with_single_blanks(kind, data):
+    text = data.draw(texts(kind))
+    (ids,) = tokenizer(kind).encode([text])
+    assert UNK not in ids
+    assert tokenizer(kind).decode(ids) == unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(lines=st.lists(st.text(st.one_of(st.sampled_from("the <s>/ñ猫"), st.characters(codec="utf-8"))), max_size=4))
+def test_any_text_gives_ordinary_ids_and_pieces_that_agree(kind, lines):
+    encoded, pieces = tokenizer(kind).encode(lines), tokenizer(kind).pieces(lines)
+    assert [[piece.id for piece in row] for row in pieces] == encoded
+    for row in pieces:
+        assert all(piece.id == UNK or EOS < piece.id < len(tokenizer(kind)) for piece in row)
+        assert all(piece.text for piece in row)
+        assert [piece.word for piece in row] == sorted(piece.word for piece in row)
+        assert {piece.word for piece in row} == set(range(len({piece.word for piece in row})))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_gives_nothing(kind):
+    assert tokenizer(kind).encode(["", "  \t\u3000"]) == [[], []]
+    assert tokenizer(kind).pieces(["", " "]) == [[], []]
+    assert tokenizer(kind).encode([]) == []
+    assert tokenizer(kind).decode([]) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_special_tokens_but_unk_are_not_text(kind):
+    (ids,) = tokenizer(kind).encode(["the cat"])
+    assert tokenizer(kind).decode([BOS, *ids, EOS, PAD]) == "the cat"
+    assert "<unk>" in tokenizer(kind).decode([*ids, UNK])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SPECIAL_TOKENS)
+def test_the_name_of_a_special_token_is_text(kind, name):
+    for text in (name, f"the {name} cat", f"{name}{name}", f"the{name}"):
+        (pieces,) = tokenizer(kind).pieces([text])
+        assert all(piece.id == UNK or piece.id > EOS for piece in pieces)
+        surface = [piece.text.replace("▁", " ") for piece in pieces]
+        assert (" " if kind == "word" else "").join(surface).strip() == text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_are_the_places_in_the_vocabulary(kind):
+    own = tokenizer(kind)
+    names = [own.token(i) for i in range(len(own))]
+    assert names[:4] == list(SPECIAL_TOKENS)
+    assert len(set(names)) == len(names)
+    assert "None" not in names
+    (pieces,) = own.pieces(["the cat"])
+    assert [own.token(piece.id) for piece in pieces] == [piece.text for piece in pieces]
+
+
+# Unicode
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("normalize", ["nfc", "nfkc", "none"])
+def test_composed_and_decomposed_letters(kind, normalize):
+    composed, apart = (unicodedata.normalize(form, "el niño más pequeño") for form in ("NFC", "NFD"))
+    left, right = tokenizer(kind, normalize).encode([composed, apart])
+    assert UNK not in left
+    assert (left == right) == (normalize != "none")
+
+
+@pytest.mark.parametrize("normalize", ["nfc", "nfkc"])
+def test_text_learned_decomposed_is_known_composed(normalize):
+    apart = [unicodedata.normalize("NFD", line) for line in LINES]
+    learned = train_tokenizer(apart, TokenizerOptions("char", 120, 1, normalize))
+    assert learned.encode(["niño"]) == tokenizer("char", normalize).encode(["niño"])
+
+
+def test_compatibility_forms():
+    wide = "ｃａｔ"  # fullwidth letters
+    assert tokenizer("word", "nfkc").encode([wide]) == tokenizer("word").encode(["cat"])
+    assert tokenizer("word", "nfc").encode([wide]) == [[UNK]]
+
+
+# Unknown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_character_keeps_its_surface(kind):
+    (pieces,) = tokenizer(kind).pieces(["the \u00a0Ω cat"])
+    assert [piece.text for piece in pieces if piece.id == UNK] == ["Ω"]
+    assert tokenizer(kind).decode([piece.id for piece in pieces]) == "the <unk> cat"
+
+
+def test_an_unknown_word_keeps_its_surface():
+    (pieces,) = tokenizer("word").pieces(["the  ΩΩ, cat"])
+    assert [(piece.id == UNK, piece.text, piece.word) for piece in pieces] == [
+        (False, "the", 0),
+        (True, "ΩΩ,", 1),
+        (False, "cat", 2),
+    ]
+
+
+def test_surface_forms_can_be_joined_in_place_of_unk():
+    assert tokenizer("word").join(["the", "Ω", "cat"]) == "the Ω cat"
+    assert tokenizer("bpe").join(["▁the", "▁", "Ω", "▁cat"]) == "the Ω cat"
+    assert tokenizer("char").join(["a", "▁", "Ω"]) == "a Ω"
+
+
+# Words
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_subwords_are_grouped_into_words(kind):
+    (pieces,) = tokenizer(kind).pieces(["the árbol, ΩΩ mat"])
+    groups: dict[int, str] = {}
+    for piece in pieces:
+        groups[piece.word] = groups.get(piece.word, "") + piece.text
+    assert groups == {0: "▁the", 1: "▁árbol,", 2: "▁ΩΩ", 3: "▁mat"}
+
+
+def test_words_of_tokens():
+    tokens = ["▁a", "b", "▁", "c", ",", "▁d"]
+    assert tokenizer("bpe").words(tokens) == [0, 0, 1, 1, 1, 2]
+    assert tokenizer("bpe").words(["a", "b", "▁c"]) == [0, 0, 1]  # a beginning without a blank is a word too
+    assert tokenizer("bpe").words([]) == []
+    for kind in ("word", "char"):
+        assert tokenizer(kind).words(tokens) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_punctuation_stands_apart(kind):
+    own = train_tokenizer(["cat, cat, dog. cat, dog."] * 20, TokenizerOptions(kind, 60))
+    assert all(not (set(own.token(i)) & set(",.") and len(own.token(i)) > 1) for i in range(4, len(own)))
+    (pieces,) = own.pieces(["cat,dog."])
+    assert [piece.text for piece in pieces if set(piece.text) & set(",.")] == [",", "."]
+
+
+# Learning
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word", "char"])
+def test_the_same_lines_give_the_same_tokenizer(kind, tmp_path):
+    for name in ("a", "b"):
+        train_tokenizer(iter(LINES), TokenizerOptions(kind, 90)).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_vocabulary_has_at_most_vocab_size_entries(kind):
+    for size in (70, 80):
+        own = train_tokenizer(LINES, TokenizerOptions(kind, size))
+        assert len(own) <= size
+        if kind == "bpe":
+            assert len(own) == size
+
+
+def test_the_most_frequent_words_stay():
+    lines = ["a a a b b c"] * 3
+    own = train_tokenizer(lines, TokenizerOptions("word", 6))
+    assert [own.token(i) for i in range(4, len(own))] == ["a", "b"]
+
+
+def test_words_in_the_order_of_their_frequency_after_special_names_were_words():
+    own = train_tokenizer(["<s> b <unk> b a", "b c c <s>"], TokenizerOptions("word", 100))
+    assert [own.token(i) for i in range(len(own))] == [*SPECIAL_TOKENS, "b", "c", "a"]
+
+
+@pytest.mark.parametrize("kind", ["word", "char"])
+def test_rare_entries_become_unknown(kind):
+    lines = ["a a b", "a b c"]
+    own = train_tokenizer(lines, TokenizerOptions(kind, 100, 2))
+    assert [[i == UNK for i in ids if own.token(i) != "▁"] for ids in own.encode(["a b c"])] == [[False, False, True]]
+
+
+def test_rare_pairs_are_not_merged():
+    lines = ["ab ab ab cd cd"]
+    twice, thrice = (train_tokenizer(lines, TokenizerOptions("bpe", 100, fewest)) for fewest in (2, 3))
+    assert [[piece.text for piece in own.pieces(["ab cd"])[0]] for own in (twice, thrice)] == [
+        ["▁ab", "▁cd"],
+        ["▁ab", "▁", "c", "d"],
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lines", [[], [""], ["  ", "\u3000\t"]])
+def test_nothing_to_learn_from(kind, lines):
+    with pytest.raises(DataError, match=r"^no text to learn a vocabulary from: every line is blank$"):
+        train_tokenizer(lines, TokenizerOptions(kind, 100))
+
+
+def test_unigram_cannot_leave_characters_out():
+    message = (
+        "vocab_size 8 is too small for the different characters of the text, all of which unigram keeps; "
+        "raise vocab_size, or use tokenizer bpe or char"
+    )
+    with pytest.raises(DataError, match=f"^{message}$"):
+        train_tokenizer(["abcdefghij"], TokenizerOptions("unigram", 8))
+
+
+# Choices
+
+
+def test_single_words_are_spelled():
+    assert choose_kind(["abandon", "zebra", "ice cream", "don't"]) == "char"
+
+
+def test_a_few_frequent_symbols_are_words():
+    phonemes = ["HH AH0 L OW1", "W ER1 L D"] * 20
+    assert choose_kind(phonemes) == "word"
+    assert choose_kind(phonemes[:36]) == "word"  # 7 symbols, 144 of them: 20.6 times each, on average
+    assert choose_kind(phonemes[:34]) == "bpe"  # 19.4 times each
+    assert choose_kind([*phonemes, "toolong HH"]) == "bpe"
+
+
+def test_sentences_are_subwords():
+    assert choose_kind(LINES) == "bpe"
+    assert choose_kind([" ".join(f"w{k}" for k in range(201))] * 20) == "bpe"  # one type too many
+    assert choose_kind([" ".join(f"w{k}" for k in range(200))] * 20) == "word"
+
+
+def test_fewer_subwords_for_less_data():
+    assert [choose_vocab_size(lines) for lines in (0, 2000, 2004, 20_000, 32_000, 10**6)] == [
+        500, 500, 501, 5000, 8000, 8000,
+    ]  # fmt: skip
+
+
+# Files
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_gives_the_same_tokenizer(kind, tmp_path):
+    own = tokenizer(kind)
+    own.save(tmp_path / "a.json")
+    loaded = Tokenizer.load(tmp_path / "a.json", kind)
+    lines = [*LINES, "<s> Ω unseen, ñ", ""]
+    assert loaded.pieces(lines) == own.pieces(lines)
+    assert len(loaded) == len(own)
+
+
+def refuses(message: str) -> pytest.RaisesExc[ModelFolderError]:
+    return pytest.raises(ModelFolderError, match=f"^{re.escape(message)}")
+
+
+def test_a_missing_file(tmp_path):
+    path = tmp_path / "source.json"
+    with refuses(f"{path}: missing; the folder holds no complete model"):
+        Tokenizer.load(path, "bpe")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"model": 3', b"\xff\xfe", b"[]"])
+def test_a_damaged_file(tmp_path, content):
+    path = tmp_path / "source.json"
+    path.write_bytes(content)
+    with refuses(f"{path}: not a tokeniser file ("):
+        Tokenizer.load(path, "bpe")
+
+
+def test_a_tokenizer_of_another_program(tmp_path: Path):
+    path = tmp_path / "source.json"
+    tokenizer("word").save(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    vocabulary = content["model"]["vocab"]
+    vocabulary["[PAD]"] = vocabulary.pop("<pad>")
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with refuses(f"{path}: its first four entries are not <unk> <pad> <s> </s>"):
+        Tokenizer.load(path, "word")

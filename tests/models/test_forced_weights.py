@@ -1,0 +1,85 @@
+"""A memory may force the attention weights, for interventions: the weights change, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from mirada.models import AnyModel, Memory, Step
+from mirada.trees import select_rows
+from models.systems import FAMILIES, LENGTHS, SOURCE, TARGET, VOCAB, assert_same, build, some_systems
+
+ATTENTIVE = [family for family in FAMILIES if family[0] != "classic"]
+ONE_HEAD = [family for family in ATTENTIVE if family[0] != "transformer"]
+
+
+def first_step(model: AnyModel, memory: Memory, tokens: Tensor = TARGET[:, 0]) -> Step:
+    return model.step(tokens, model.start(memory), memory)
+
+
+def last_word() -> Tensor:
+    """Weights `[B, 1, S]` of one at each sentence's last real position."""
+    return torch.nn.functional.one_hot(LENGTHS - 1, SOURCE.size(1)).double()[:, None]
+
+
+@pytest.mark.parametrize(("decoder", "score"), ONE_HEAD)
+def test_forcing_the_weights_a_step_has_anyway_changes_nothing(decoder: str, score: str | None) -> None:
+    for options in some_systems(decoder, score):
+        model = build(options)
+        memory = model.encode(SOURCE, LENGTHS)
+        free = first_step(model, memory)
+        forced = first_step(model, memory._replace(forced=free.attention[:, None]))
+        assert_same(forced, free, 1e-13, options)
+
+
+@pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)
+def test_a_forced_weight_of_one_makes_that_state_the_context(decoder: str, score: str | None) -> None:
+    """The scores stay as they were, and the weights come out as they went in, in every head."""
+    for options in some_systems(decoder, score):
+        model = build(options)
+        memory = model.encode(SOURCE, LENGTHS)
+        free, forced = first_step(model, memory), first_step(model, memory._replace(forced=last_word()))
+        assert_same(forced.attention, last_word()[:, 0], 0.0, options)
+        assert not torch.equal(forced.logits[[0, 2]], free.logits[[0, 2]])
+        if decoder == "transformer":
+            assert_same(forced.heads, last_word()[:, None].expand_as(forced.heads), 0.0, options)
+        else:
+            assert_same(forced.scores, free.scores, 0.0, options)
+            assert_same(forced.context, memory.states[torch.arange(3), LENGTHS - 1], 1e-15, options)
+
+
+@pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)
+def test_all_steps_at_once_take_forced_weights_too(decoder: str, score: str | None) -> None:
+    """Weights `[B, 1, S]` hold for every step of a sentence, and for every hypothesis of it."""
+    for options in some_systems(decoder, score):
+        model = build(options)
+        model.encode = forcing(model)
+        memory = model.encode(SOURCE, LENGTHS)
+        outputs = model(SOURCE, LENGTHS, TARGET, with_attention=True)
+        assert_same(outputs.attention, last_word().expand_as(outputs.attention), 0.0, options)
+        assert_same(outputs.hidden[:, 0], first_step(model, memory).hidden, 1e-12, options)
+
+
+def forcing(model: AnyModel) -> Callable[[Tensor, Tensor], Memory]:
+    """Return the model's `encode`, with forced weights in what it returns."""
+    encode = model.encode
+    return lambda source, lengths: encode(source, lengths)._replace(forced=last_word())
+
+
+@pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)
+def test_each_hypothesis_can_have_forced_weights_of_its_own(decoder: str, score: str | None) -> None:
+    """Weights `[B, K, S]` for K hypotheses: hypothesis k alone with its own `[B, 1, S]` gives the same."""
+    torch.manual_seed(5)
+    weights = torch.rand(3, 2, SOURCE.size(1), dtype=torch.float64).softmax(-1)
+    tokens = torch.randint(4, VOCAB, (3, 2))
+    for options in some_systems(decoder, score):
+        model = build(options)
+        memory = model.encode(SOURCE, LENGTHS)
+        twice = select_rows(model.start(memory), torch.arange(3).repeat_interleave(2))
+        together = model.step(tokens.flatten(), twice, memory._replace(forced=weights))
+        for k in range(2):
+            alone = first_step(model, memory._replace(forced=weights[:, k : k + 1]), tokens[:, k])
+            assert_same(select_rows(together, torch.arange(3) * 2 + k), alone, 1e-13, (options, k))

@@ -1,0 +1,40 @@
+"""Trees of tensors, whatever is nested in them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mirada.trees import map_tensors, select_rows
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+def test_every_tensor_is_changed_and_nothing_else():
+    tree = Pair((torch.tensor([1.0, 2.0]), None, "name"), Pair(torch.tensor([[3.0], [4.0]]), ()))
+    found = map_tensors(lambda leaf: leaf * 10, tree)
+    assert isinstance(found, Pair)
+    assert isinstance(found.right, Pair)
+    assert found.left[0].tolist() == [10, 20]
+    assert found.left[1:] == (None, "name")
+    assert found.right.left.tolist() == [[30], [40]]
+    assert found.right.right == ()
+    assert tree.left[0].tolist() == [1, 2]
+
+
+def test_rows_are_chosen_repeated_and_dropped_in_every_leaf():
+    tree = Pair(torch.arange(3), (torch.arange(6).view(3, 2), None))
+    found = select_rows(tree, torch.tensor([2, 0, 0, 2]))
+    assert found.left.tolist() == [2, 0, 0, 2]
+    assert found.right[0].tolist() == [[4, 5], [0, 1], [0, 1], [4, 5]]
+    assert found.right[1] is None
+
+
+def test_a_lone_tensor_is_a_tree():
+    assert torch.equal(map_tensors(Tensor.neg, torch.ones(2)), -torch.ones(2))
+    assert map_tensors(Tensor.neg, None) is None
