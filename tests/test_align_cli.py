@@ -266,21 +266,6 @@ def test_auto_chooses_a_head(model_folder, files, capsys):
     assert "chosen on dev from:\n  heads mean   shift 0  AER " in errors
 
 
-@looking
-def test_null_only_takes_links_away(model_folder, tmp_path, capsys):
-    write(tmp_path / "short.en", *["a", "cat", "the", "book"] * 4)
-    write(tmp_path / "short.es", *["el", "la", "un", "casa"] * 4)
-    lines, _ = run(capsys, model_folder, *pairs(tmp_path, "short"))
-    fewer, _ = run(capsys, model_folder, *pairs(tmp_path, "short"), "--null")
-    assert set(lines) == {"0-0"}
-    assert set(fewer) <= {"0-0", ""}
-    # What the flag must do to these pairs, from the weights themselves.
-    model = load(model_folder, device="cpu")
-    shown = model.score(["a", "cat", "the", "book"], ["el", "la", "un", "casa"], with_attention=True)
-    on_end = [pair.attention[:-1, -1].mean() for pair in shown]
-    assert fewer == ["" if weight > 0.5 else "0-0" for weight in on_end] * 4
-
-
 # Mistakes
 
 

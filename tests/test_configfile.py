@@ -108,6 +108,12 @@ def test_yaml_makes_no_objects(tmp_path):
         load(path)
 
 
+def test_what_stands_twice_is_met_by_its_line(tmp_path):
+    path = write(tmp_path / "a.yaml", "model:\n  dropout: 0.1\n  hidden_size: 3\n  dropout: 0.2\n")
+    with refuses(f"{path}:4: not valid YAML ('dropout' stands twice)"):
+        load(path)
+
+
 def test_files_that_cannot_be_read(tmp_path):
     with refuses(f"{tmp_path / 'none.yaml'}: no such file"):
         load(tmp_path / "none.yaml")

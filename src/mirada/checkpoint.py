@@ -58,8 +58,18 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 def write_archive(path: Path, archive: Archive) -> None:
     """Write tensors and a note into one safetensors file, atomically, with a checksum over names and bytes."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in archive.tensors.items()}
-    header = {"format": FORMAT, "checksum": checksum(tensors), "note": json.dumps(archive.note, sort_keys=True)}
-    write_atomic(path, save(tensors, metadata=header))
+    header = {"format": FORMAT, "checksum": checksum(tensors), "note": json.dumps(archive.note)}
+    write_atomic(path, _in_order(save(tensors, metadata=header)))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same safetensors file with its metadata in order: the library leaves that to chance, and equal is equal."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text = text.ljust(-(-len(text) // 8) * 8)
+    return b"".join((len(text).to_bytes(8, "little"), text, memoryview(content)[start:]))
 
 
 def write_model(folder: Path, model: nn.Module, note: Mapping[str, Any]) -> None:
@@ -113,9 +123,14 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
 
 
 def write_start(folder: Path, config: Config, source: Tokenizer, target: Tokenizer) -> None:
-    """Write what does not change during a training: options and tokenisers."""
+    """Write what a training begins with: tokenisers, then the options, which mark the folder as a model's."""
     for name, tokenizer in zip(TOKENIZERS, (source, target), strict=True):
         tokenizer.save(folder / name)
+    write_options(folder, config)
+
+
+def write_options(folder: Path, config: Config) -> None:
+    """Write the options in force; a continuation may have another budget and another search."""
     write_text(folder / CONFIG, configfile.dump(config))
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import torch
 
-from mirada.errors import ConfigError
+from mirada.errors import ConfigError, DataError
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -13,6 +19,23 @@ def out_of_memory(error: BaseException) -> bool:
         return True
     signs = ("out of memory", "not enough memory", "can't allocate memory", "DefaultCPUAllocator", "ALLOC_FAILED")
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+
+
+def halving(batch: list[Item], work: Callable[[list[Item]], list[Made]], name: Callable[[Item], str]) -> list[Made]:
+    """Do the work on a batch; where the memory does not suffice, on its halves, one after the other.
+
+    Raises DataError, naming the item, where not even one alone fits.
+    """
+    try:
+        return work(batch)
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        if len(batch) == 1:
+            raise DataError(f"{name(batch[0])}: too little memory even for this one alone") from None
+    # Out of the handler: what the failed attempt held is free again.
+    middle = len(batch) // 2
+    return [*halving(batch[:middle], work, name), *halving(batch[middle:], work, name)]
 
 
 def choose_device(name: str) -> torch.device:

@@ -11,6 +11,7 @@ from torch import Tensor
 from mirada.config import SearchConfig
 from mirada.data.batches import pad
 from mirada.data.vocabulary import EOS
+from mirada.devices import halving
 from mirada.models.base import Model
 from mirada.search import Hypothesis, Sentences, search
 
@@ -38,15 +39,26 @@ def search_all(
     device: torch.device,
     with_attention: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Search every request; results in the order of the requests. Similar lengths share a batch."""
+    """Search every request; results in the order of the requests. Similar lengths share a batch.
+
+    A batch that is too big for the memory is halved and tried again; raises DataError where one alone is too big.
+    """
+
+    def work(batch: list[Request]) -> list[list[Hypothesis]]:
+        return _search_batch(model, batch, options, device, with_attention)
+
     order = sorted(range(len(requests)), key=lambda i: -len(requests[i].source))
     found: list[list[Hypothesis]] = [[] for _ in requests]
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
         batch = [requests[i] for i in chosen]
-        for i, outputs in zip(chosen, _search_batch(model, batch, options, device, with_attention), strict=True):
+        for i, outputs in zip(chosen, halving(batch, work, _name), strict=True):
             found[i] = outputs
     return found
+
+
+def _name(request: Request) -> str:
+    return f"line {request.number + 1} ({len(request.source) - 1} tokens)"
 
 
 def _search_batch(

@@ -11,7 +11,7 @@ class Monitor:
     """Shows notes, a bar with tokens/s and time left, and one line a validation. `quiet` shows nothing."""
 
     def __init__(self, *, quiet: bool = False):
-        self.quiet = quiet
+        self.quiet = quiet or sys.stderr is None  # None: closed by whoever started this
         self._bar: Any = None
         self._task: Any = None
         self._since: tuple[float, int] = (time.monotonic(), 0)
@@ -20,10 +20,13 @@ class Monitor:
         """Show one line, above the bar if there is one."""
         if self.quiet:
             return
-        if self._bar is not None:
-            self._bar.console.print(line, markup=False, highlight=False)
-        else:
-            print(line, file=sys.stderr, flush=True)
+        try:
+            if self._bar is not None:
+                self._bar.console.print(line, markup=False, highlight=False)
+            else:
+                print(line, file=sys.stderr, flush=True)
+        except OSError:  # nobody reads it any more (`| head`): that is the end of the notes, not of the training
+            self.quiet = True
 
     def start(self, name: str, total: int, done: int) -> None:
         """Begin a bar of `total` updates, `done` of which are done."""

@@ -70,6 +70,7 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
         checkpoint.write_start(folder, config, source, target)
     else:
         run.progress = resume.restore(saved, model, run.optimizer, run.average)
+        checkpoint.write_options(folder, config)
     for note in [*data.notes, describe(run, len(source))]:
         monitor.note(note)
     return run

@@ -18,13 +18,16 @@ from mirada.config import SearchConfig
 from mirada.configfile import changed
 from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
-from mirada.devices import choose_device
+from mirada.devices import choose_device, halving
 from mirada.errors import DataError
 from mirada.inference import Forced, Request, force, search_all, with_end
 from mirada.search import Hypothesis
 
 END = SPECIAL_TOKENS[3]
 LOOKAHEAD = 16  # batches read together, so that similar lengths share a batch
+AT_ONCE = 1 << 17  # characters read together, at most (or one line)
+WIDEST = 64  # characters a token, at most, that are looked at in a source that is too long
+Row = tuple[int, list[Piece], list[Piece]]  # a pair's number from 0, its source and its target
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Translator:
         options = options or self.config.search
         if prefixes and len(prefixes) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
-        pieces = [self._cut(row, options, first + i) for i, row in enumerate(self.source_tokenizer.pieces(texts))]
+        pieces = self._pieces(texts, options, first)
         starts = self.target_tokenizer.encode(prefixes) if prefixes else [[] for _ in texts]
         requests = {
             i: Request(with_end([piece.id for piece in row], len(row)), starts[i], first + i)
@@ -117,13 +120,34 @@ class Translator:
         with_attention: bool = False,
     ) -> Iterator[list[Translation]]:
         """Outputs of each line, in order, at constant memory; the first lines come early, then batches grow."""
-        source, first, count = iter(lines), 0, batch_size
-        while chunk := list(itertools.islice(source, count)):
-            yield from self.search(
-                chunk, options=options, batch_size=batch_size, with_attention=with_attention, first=first
-            )
-            first += len(chunk)
-            count = min(2 * count, LOOKAHEAD * batch_size)
+        source = iter(lines)
+        blocks = (list(itertools.islice(source, count)) for count in _growing(batch_size))
+        for outputs in self.stream_blocks(
+            itertools.takewhile(bool, blocks), options=options, batch_size=batch_size, with_attention=with_attention
+        ):
+            yield from outputs
+
+    def stream_blocks(
+        self,
+        blocks: Iterable[Sequence[str]],
+        *,
+        options: SearchConfig | None = None,
+        batch_size: int = 64,
+        with_attention: bool = False,
+    ) -> Iterator[list[list[Translation]]]:
+        """Outputs of blocks of lines, such as those that have arrived, in order: as many lines at once as are ready.
+
+        No line waits for one of the next block; a large block is cut, so that memory stays constant.
+        """
+        first, sizes = 0, _growing(batch_size)
+        for block in blocks:
+            start = 0
+            while start < len(block):
+                chunk = _head(block, start, next(sizes))
+                yield self.search(
+                    chunk, options=options, batch_size=batch_size, with_attention=with_attention, first=first
+                )
+                start, first = start + len(chunk), first + len(chunk)
 
     def score(
         self,
@@ -140,25 +164,25 @@ class Translator:
         """
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets; line n of both must belong together")
-        sides = (self.source_tokenizer.pieces(sources), self.target_tokenizer.pieces(targets))
-        rows = list(zip(*sides, strict=True))
-        order = sorted(range(len(rows)), key=lambda i: -len(rows[i][1]))
+        sides = (self._pieces(sources, self.config.search, 0), self.target_tokenizer.pieces(targets))
+        rows = list(zip(range(len(sources)), *sides, strict=True))
+
+        def work(batch: list[Row]) -> list[Scored]:
+            return self._score_batch(batch, with_attention, with_heads)
+
+        order = sorted(range(len(rows)), key=lambda i: -len(rows[i][2]))
         scored: dict[int, Scored] = {}
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            batch = self._score_batch([rows[i] for i in chosen], with_attention, with_heads)
+            batch = halving([rows[i] for i in chosen], work, _pair_name)
             scored |= dict(zip(chosen, batch, strict=True))
         return [scored[i] for i in range(len(rows))]
 
-    def _score_batch(
-        self, rows: list[tuple[list[Piece], list[Piece]]], with_attention: bool, with_heads: bool
-    ) -> list[Scored]:
-        sources = [with_end([piece.id for piece in source], len(source)) for source, _ in rows]
-        targets = [[piece.id for piece in target] for _, target in rows]
-        forced = force(
-            self.model, sources, targets, self.device, with_attention=with_attention, with_heads=with_heads
-        )
-        return [_scored(*row, found) for row, found in zip(rows, forced, strict=True)]
+    def _score_batch(self, rows: list[Row], with_attention: bool, with_heads: bool) -> list[Scored]:
+        sources = [with_end([piece.id for piece in source], len(source)) for _, source, _ in rows]
+        targets = [[piece.id for piece in target] for _, _, target in rows]
+        forced = force(self.model, sources, targets, self.device, with_attention=with_attention, with_heads=with_heads)
+        return [_scored(*row[1:], found) for row, found in zip(rows, forced, strict=True)]
 
     def word_links(self, found: Translation) -> str:
         """Pharaoh links i-j (source-output, from 0) of an output with attention: each word's most attended word.
@@ -174,11 +198,17 @@ class Translator:
         words = word_weights(weights, found.source_words, self.target_tokenizer.words(target))
         return format_links(attention_links(words))
 
-    def _cut(self, pieces: list[Piece], options: SearchConfig, number: int) -> list[Piece]:
+    def _pieces(self, texts: Sequence[str], options: SearchConfig, first: int) -> list[list[Piece]]:
+        """Tokens of each source, cut to `max_input_length`; of a text far longer than that the end is not even read."""
         most = options.max_input_length
-        if len(pieces) > most:
-            self.warn(f"line {number + 1}: {len(pieces)} tokens, cut to max_input_length {most}")
-        return pieces[:most]
+        rows = self.source_tokenizer.pieces([text[: WIDEST * most] for text in texts])
+        for number, (text, row) in enumerate(zip(texts, rows, strict=True), start=first + 1):
+            if len(text) > WIDEST * most:
+                kept = min(most, len(row))
+                self.warn(f"line {number}: {len(text)} characters, cut to {kept} tokens (max_input_length {most})")
+            elif len(row) > most:
+                self.warn(f"line {number}: {len(row)} tokens, cut to max_input_length {most}")
+        return [row[:most] for row in rows]
 
     def _search(
         self, requests: list[Request], options: SearchConfig, batch_size: int, with_attention: bool
@@ -208,6 +238,27 @@ class Translator:
 
 
 EMPTY = Translation("", 0.0, 0.0, True, (END,), (), (END,), (0.0,))
+
+
+def _growing(batch_size: int) -> Iterator[int]:
+    """Lines to take at once: a batch, then twice as many each time, up to LOOKAHEAD batches."""
+    count = batch_size
+    while True:
+        yield count
+        count = min(2 * count, LOOKAHEAD * batch_size)
+
+
+def _head(block: Sequence[str], start: int, count: int) -> Sequence[str]:
+    """At most `count` lines of a block from `start` on, of AT_ONCE characters in all, but at least one line."""
+    end, size = start + 1, len(block[start])
+    while end < min(len(block), start + count) and size + len(block[end]) <= AT_ONCE:
+        size += len(block[end])
+        end += 1
+    return block[start:end]
+
+
+def _pair_name(row: Row) -> str:
+    return f"pair {row[0] + 1} ({len(row[1])} and {len(row[2])} tokens)"
 
 
 def _scored(source: list[Piece], target: list[Piece], found: Forced) -> Scored:

@@ -180,18 +180,9 @@ def test_pieces_of_a_source_word_are_summed_before_the_largest_is_taken():
     assert read_links(weights, ones(3), ones(1), 0).links == {(2, 0)}
 
 
-def test_a_word_that_looks_mostly_at_the_end_aligns_to_its_best_real_word_or_with_null_to_none():
+def test_a_word_that_looks_mostly_at_the_end_is_linked_to_its_best_real_word():
     weights = np.array([[0.1, 0.3, 0.6], [0.45, 0.1, 0.45], [0.0, 0.0, 1.0]])
     assert read_links(weights, ones(2), ones(2), 0).links == {(1, 0), (0, 1)}
-    # Only a larger weight on </s> counts: at 0.45 each the word wins.
-    assert read_links(weights, ones(2), ones(2), 0, null=True).links == {(0, 1)}
-
-
-def test_null_weighs_whole_words_against_the_end():
-    # </s> has more than either piece, but not more than their word.
-    weights = np.array([[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]])
-    assert read_links(weights, [(0,), (0,)], ones(1), 0, null=True).links == {(0, 0)}
-    assert read_links(weights, ones(2), ones(1), 0, null=True).links == set()
 
 
 def test_measures_leave_the_end_out_and_say_how_much_it_had():

@@ -114,5 +114,5 @@ def assert_same(actual: Any, expected: Any, tolerance: float, what: object) -> N
     pairs = list(zip(leaves(actual), leaves(expected), strict=True))
     for number, (left, right) in enumerate(pairs):
         assert left.shape == right.shape, f"{what}, tensor {number}: {tuple(left.shape)} and {tuple(right.shape)}"
-        error = (left.to(right.dtype) - right).abs().max().item() if left.numel() else 0.0
+        error = (left.double() - right.double()).abs().max().item() if left.numel() else 0.0
         assert error <= tolerance, f"{what}, tensor {number}: differ by {error:.3g}"

@@ -49,9 +49,11 @@ def test_forward_equals_repeated_step(decoder: str, score: str | None) -> None:
         assert_weights(attention, options)
         heads = [step.heads for step in steps if step.heads is not None]
         assert_same(outputs.heads, torch.stack(heads, 3) if heads else None, 1e-12, options)
-        for step in steps:
-            if step.heads is not None:
-                assert_weights(step.heads, options)
+        if decoder == "transformer":
+            heads = torch.stack([step.heads for step in steps], 3)
+            assert_same(outputs.heads, heads, 1e-12, options)
+            assert_weights(heads, options)
+            assert_same(heads[:, -1].mean(1), attention, 1e-15, options)
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong", "transformer"])

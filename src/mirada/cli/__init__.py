@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 
@@ -17,6 +18,7 @@ COMMANDS = {
     "train": "train a model from pairs of sentences, or go on with one that was stopped",
     "translate": "turn each input line into an output line (standard input to standard output)",
     "score": "log-probability of given outputs",
+    "explain": "every number of one sentence, equation by equation; change the attention and see",
     "align": "word links of given pairs by attention, and their error against gold links",
     "evaluate": "quality on a test set: BLEU, chrF, TER, exact match, error rates, ROUGE, F1, by length",
     "compare": "train systems under the same conditions (or test models), and write a report",
@@ -24,6 +26,7 @@ COMMANDS = {
     "data": "make the embedded corpus, or check a corpus before training",
     "demo": "see everything in three minutes: train four systems, translate, look at attention",
 }
+LONGEST_MESSAGE = 1000
 HELP = """usage: mirada COMMAND …
 
 Train, run, compare and look inside sequence-to-sequence models.
@@ -43,15 +46,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except MiradaError as error:
-        print(f"mirada: {error}", file=sys.stderr)
+        say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("mirada: stopped", file=sys.stderr)
+        say("stopped")
         return 130
     except BrokenPipeError:
-        # The reader has what it wanted (`| head`); what Python still holds for it goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader has what it wanted (`| head`)
         return 0
+    except OSError as error:  # a full disk behind standard output, and the like
+        _drop_output()
+        say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return MiradaError.exit_code
+
+
+def say(message: str) -> None:
+    """Show one line on standard error, whatever stands in file names or in a file's options."""
+    line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in message)
+    print(f"mirada: {line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + '…'}", file=sys.stderr)
+
+
+def _drop_output() -> None:
+    """What Python still holds for standard output goes nowhere, so that it is not written again at the end."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

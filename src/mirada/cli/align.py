@@ -39,7 +39,7 @@ in most gold sets); `punctuation`, words and, each by itself, the marks at their
 as `mirada data make` writes both); `tokens`, as `translate --alignment` counts: words for subword models, single
 characters for character models.
 
-</s> takes no part: a word that looks mostly at </s> is linked to its best real word, or, with --null, to none.
+</s> takes no part: a word that looks mostly at </s> is linked to its best real word.
 """
 
 
@@ -101,7 +101,6 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--units", choices=("words", "punctuation", "tokens"), default="words", help="what is linked; see below [words]"
     )
-    parser.add_argument("--null", action="store_true", help="no link for a word that looks more at </s> than elsewhere")
     parser.add_argument("--json", action="store_true", help="print links and report as JSON")
     parser.add_argument("--batch-size", type=int, default=64, help="pairs forced together [64]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
@@ -142,7 +141,7 @@ def _job(values: argparse.Namespace) -> Job:
     shifts = [0, 1] if values.shift == "auto" else [int(values.shift)]
     reported = [Reading(*way) for way in product(every, (0, 1))] if values.heads == "all" else []
     tried = [Reading(*way) for way in product(heads, shifts)]
-    return Job(model, Options(values.units, values.null, values.batch_size), tried, reported)
+    return Job(model, Options(values.units, values.batch_size), tried, reported)
 
 
 def _pairs(values: argparse.Namespace, *, dev: bool) -> Pairs:

@@ -28,7 +28,6 @@ PARTS = ("src", "tgt", "tsv", "jsonl")
 def run(arguments: Sequence[str]) -> int:
     """Train and test systems under the same conditions, or test models that exist, and write a report."""
     values = _read(arguments)
-    given = {name: getattr(values, f"test_{name}") for name in PARTS}
     options = collect(values, load_yaml(Path(values.config)) if values.config else {})
     options.pop("model_dir", None)
 
@@ -37,15 +36,15 @@ def run(arguments: Sequence[str]) -> int:
 
     request = Request(
         out=Path(values.out).expanduser(),
-        systems=() if values.models else _names(values.systems),
+        systems=() if values.models else names(values.systems),
         models=tuple(values.models or ()),
         options=options,
-        test=_test(given, options.get("data", {})),
+        test=pairs_for_test(values, options.get("data", {})),
         budget=values.budget,
         seeds=values.seeds,
         match_parameters=values.match_parameters,
         baseline=values.baseline,
-        metrics=_names(values.metrics or ""),
+        metrics=names(values.metrics or ""),
         multi_reference=values.multi_reference,
         embedded=values.pairs,
         batch_size=values.decode_batch_size,
@@ -88,12 +87,14 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.read(arguments)
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names(text: str) -> tuple[str, ...]:
+    """The parts of a list with commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _test(given: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """The block that names the test pairs; columns and keys are those of the training pairs."""
-    names = ("source_column", "target_column", "source_key", "target_key")
-    columns: dict[str, Any] = {name: data[name] for name in names if name in data}
-    return {**{name: path for name, path in given.items() if path is not None}, **columns}
+def pairs_for_test(values: argparse.Namespace, data: dict[str, Any]) -> dict[str, Any]:
+    """The block that names the test pairs, by --test-…; columns and keys are those of the training pairs."""
+    given = {name: getattr(values, f"test_{name}") for name in PARTS}
+    columns = ("source_column", "target_column", "source_key", "target_key")
+    found = {name: path for name, path in given.items() if path is not None}
+    return found | {name: data[name] for name in columns if name in data}

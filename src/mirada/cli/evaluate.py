@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mirada.cli.flags import Parser, add_options, collect
+from mirada.cli.flags import Parser, add_options, collect, positive
 from mirada.cli.pairs import add_pairs, read_pairs
 from mirada.errors import ConfigError
 
@@ -74,7 +74,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--save-outputs", metavar="FILE", help="also write the outputs, one a line")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--batch-size", type=int, default=64, help="sentences searched together [64]")
+    parser.add_argument("--batch-size", type=positive, default=64, help="sentences searched together [64]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
     add_pairs(parser)
     add_options(parser, "search")

@@ -40,6 +40,13 @@ class Parser(argparse.ArgumentParser):
         return values
 
 
+def positive(text: str) -> int:
+    """Read a number from 1 up, for flags that count something."""
+    if not text.isascii() or not text.isdigit() or not int(text[:12]):
+        raise argparse.ArgumentTypeError(f"expected a number from 1 up, got {text!r}")
+    return int(text[:12])
+
+
 def add_options(parser: argparse.ArgumentParser, block: str, *, only: Sequence[str] | None = None) -> None:
     """Add a flag for each option of a block: `--hidden-size` and, for clarity, `--model.hidden-size`."""
     group = parser.add_argument_group(f"{block} options")

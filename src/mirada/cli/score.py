@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mirada.cli.flags import Parser, collect
+from mirada.cli.flags import Parser, collect, positive
 from mirada.cli.pairs import add_pairs, read_pairs
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("model", help="model folder")
     parser.add_argument("--tokens", action="store_true", help="JSON lines with the log-probability of every token")
-    parser.add_argument("--batch-size", type=int, default=64, help="pairs scored together [64]")
+    parser.add_argument("--batch-size", type=positive, default=64, help="pairs scored together [64]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
     add_pairs(parser)
     values = parser.read(arguments)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from types import FrameType
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from mirada.cli.flags import Parser, add_options, collect
+from mirada.cli import say
+from mirada.cli.flags import Parser, add_options, collect, positive
 from mirada.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -22,7 +27,8 @@ EPILOG = """examples:
   mirada translate runs/luong --n-best 3 < test.en                      # id ||| text ||| score
   mirada translate runs/luong --alignment hard --save-attention a.jsonl < test.en
 
-n lines in, n lines out, in order; an empty line gives an empty line.
+n lines in, n lines out, in order; an empty line gives an empty line. What has arrived is translated at once, so a pipe
+or a terminal that gives line by line is answered line by line (and batches are as large as what is there).
 """
 
 
@@ -34,22 +40,51 @@ def run(arguments: Sequence[str]) -> int:
     from mirada.translator import load
 
     translator = load(values.model, device=values.device)
-    translator.warn = _refuse if values.strict else _warn
+    translator.warn = _refuse if values.strict else say
     options = changed(translator.config.search, collect(values).get("search", {}))
     look = values.alignment is not None or values.save_attention is not None
     if look and translator.config.model.decoder == "classic":
         raise ConfigError(f"{values.model}: a classic model has no attention to align with or to save")
     with ExitStack() as stack:
-        lines, output = _open(values, stack)
+        blocks, output = _open(values, stack)
         attention = stack.enter_context(_writable(values.save_attention)) if values.save_attention else None
-        outputs = translator.stream(lines, options=options, batch_size=values.batch_size, with_attention=look)
-        for number, found in enumerate(outputs):
-            for translation in found:
-                output.write(_line(number, translation, values, options.n_best, translator) + "\n")
-                if attention:
-                    attention.write(json.dumps(_attention(number, translation), ensure_ascii=False) + "\n")
-            output.flush()
+        lines = translator.stream_blocks(blocks, options=options, batch_size=values.batch_size, with_attention=look)
+        numbers = itertools.count()
+        for outputs in lines:
+            with _undisturbed():
+                for found, number in zip(outputs, numbers, strict=False):  # in this order: no number is lost
+                    for translation in found:
+                        output.write(_line(number, translation, values, options.n_best, translator) + "\n")
+                        if attention:
+                            attention.write(json.dumps(_attention(number, translation), ensure_ascii=False) + "\n")
+                for file in (output, attention):
+                    if file:
+                        file.flush()
     return 0
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait until the finished lines are out, whole; a second one does not wait."""
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before: dict[signal.Signals, Any] = {}
+    with suppress(ValueError):  # not in the main thread: signals are someone else's business
+        for kind in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(kind) is not signal.SIG_IGN:
+                before[kind] = signal.signal(kind, note)
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+    if came:
+        signal.raise_signal(came[0])
 
 
 def _read(arguments: Sequence[str]) -> argparse.Namespace:
@@ -67,19 +102,44 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         choices=("hard", "soft"),
         help="add ` ||| ` and word links i-j (source-output, from 0), or the weights of each output token",
     )
-    parser.add_argument("--batch-size", type=int, default=64, help="sentences searched together [64]")
+    parser.add_argument("--batch-size", type=positive, default=64, help="sentences searched together [64]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
     parser.add_argument("--strict", action="store_true", help="stop at a line that is too long instead of cutting it")
     add_options(parser, "search")
     return parser.read(arguments)
 
 
-def _open(values: argparse.Namespace, stack: ExitStack) -> tuple[Iterator[str], TextIO]:
-    from mirada.data.corpus import open_text, stream_lines
+def _open(values: argparse.Namespace, stack: ExitStack) -> tuple[Iterator[list[str]], TextIO]:
+    from mirada.data.arriving import line_blocks
+    from mirada.data.corpus import open_text
 
-    stream: BinaryIO = stack.enter_context(open_text(Path(values.input))) if values.input else sys.stdin.buffer
+    stream: BinaryIO = stack.enter_context(open_text(Path(values.input))) if values.input else _plain_input()
+    _refuse_same(stream, [path for path in (values.output, values.save_attention) if path])
     output = stack.enter_context(_writable(values.output)) if values.output else _plain_output()
-    return stream_lines(stream, values.input or "standard input"), output
+    return line_blocks(stream, values.input or "standard input"), output
+
+
+def _plain_input() -> BinaryIO:
+    """Standard input as bytes; where somebody made it non-blocking, a pause would read as the end."""
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed; give --input, or something to read")
+    with suppress(OSError):
+        os.set_blocking(sys.stdin.fileno(), True)
+    return sys.stdin.buffer
+
+
+def _refuse_same(stream: BinaryIO, paths: list[str]) -> None:
+    """Raise ConfigError if a file to write is the file to read, or another that is written: it would be emptied."""
+    known: list[os.stat_result] = []
+    with suppress(OSError):  # a stream in memory has no file
+        known.append(os.fstat(stream.fileno()))
+    for path in paths:
+        if not Path(path).is_file():
+            continue
+        found = os.stat(path)
+        if any(os.path.samestat(found, other) for other in known):
+            raise ConfigError(f"{path}: given twice, to be read and written or to be written by two; choose another")
+        known.append(found)
 
 
 def _writable(path: str) -> TextIO:
@@ -91,6 +151,8 @@ def _writable(path: str) -> TextIO:
 
 def _plain_output() -> TextIO:
     """Standard output as UTF-8 with bare newlines, whatever the system's habit."""
+    if sys.stdout is None:
+        raise ConfigError("standard output is closed; give --output")
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     return sys.stdout
 
@@ -111,10 +173,6 @@ def _line(number: int, found: Translation, values: argparse.Namespace, n_best: i
 def _attention(number: int, found: Translation) -> dict[str, object]:
     rows = [] if found.attention is None else [[round(float(w), 6) for w in row] for row in found.attention]
     return {"line": number, "source": found.source_tokens, "target": found.tokens, "attention": rows}
-
-
-def _warn(line: str) -> None:
-    print(f"mirada: {line}", file=sys.stderr)
 
 
 def _refuse(line: str) -> None:

@@ -67,7 +67,7 @@ def _skipped(corpus: Corpus) -> str:
     return f"{corpus.name}: {len(corpus.skipped)} pairs left out for a blank side" if corpus.skipped else ""
 
 
-def test_items(test: Corpus, *, multi_reference: bool) -> list[Item]:
+def to_items(test: Corpus, *, multi_reference: bool) -> list[Item]:
     """One item a pair, or one a source with all its targets as references."""
     if not multi_reference:
         return [Item(source, [target]) for source, target in zip(test.sources, test.targets, strict=True)]

@@ -11,7 +11,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from mirada.compare.jobs import OUTPUTS, TEST, TRAINING, Task, failure, read_json, state
-from mirada.compare.plan import Plan, System
+from mirada.compare.plan import Plan
+from mirada.compare.runs import System
 from mirada.config import SearchConfig
 from mirada.evaluation import compare as arithmetic
 from mirada.evaluation.bootstrap import SAMPLES

@@ -79,9 +79,9 @@ def do(folder: Path) -> None:
     items = read_items(Path(job.test))
     translator = load(job.model, device=job.device)
     if job.measure == "positions":
-        write_json(folder / TEST, test_positions(translator, items))
+        write_json(folder / TEST, measure_positions(translator, items))
     else:
-        write_json(folder / TEST, test_outputs(translator, items, job, folder))
+        write_json(folder / TEST, measure_outputs(translator, items, job, folder))
 
 
 def train_model(config: Config, job: Job) -> dict[str, Any]:
@@ -119,7 +119,8 @@ def trained_tokens(config: Config, folder: Path) -> int:
     lengths = pair_lengths(data.train)
     epoch, position = progress["epoch"], progress["position"]
     begun = plan(lengths, batch_size(config), seed=config.training.seed, epoch=epoch)[:position]
-    return epoch * int(lengths[:, 1].sum()) + sum(int(lengths[batch, 1].sum()) for batch in begun)
+    sizes = [lengths[:, 1].sum() * epoch, *(lengths[batch, 1].sum() for batch in begun)]
+    return int(sum(sizes))
 
 
 def peak_memory() -> dict[str, float]:
@@ -141,7 +142,7 @@ def _peak_resident() -> int:
         return most * unit
 
 
-def test_outputs(translator: Translator, items: list[Item], job: Job, folder: Path) -> dict[str, Any]:
+def measure_outputs(translator: Translator, items: list[Item], job: Job, folder: Path) -> dict[str, Any]:
     """Search outputs for every item, with a clock; then look at the attention over the first references."""
     options = SearchConfig.model_validate(job.search)
     sources = [item.source for item in items]
@@ -181,7 +182,7 @@ class Positions(NamedTuple):
     parameters: int
 
 
-def test_positions(translator: Translator, items: list[Item]) -> dict[str, Any]:
+def measure_positions(translator: Translator, items: list[Item]) -> dict[str, Any]:
     """Forced decoding: is the likeliest token right at each position, when everything before it was right?"""
     from mirada.data.batches import Encoded, collate
     from mirada.data.vocabulary import EOS

@@ -33,6 +33,8 @@ SIGNATURES = {
     b"BZh": "the file is compressed with bzip2: unpack it first",
     b"PK\x03\x04": "the file is a zip archive: unpack it first",
 }
+UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+LONGEST_LINE = 1 << 24  # bytes: more is refused before it fills the memory
 CONVERT = "convert the file to UTF-8 (e.g. iconv -f latin1 -t utf-8)"
 
 Row = tuple[int, str, str]  # line number from 1, source, target
@@ -74,15 +76,27 @@ def open_text(path: Path) -> BinaryIO:
 
 def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the lines of a stream by the line contract, not yet decoded; raises DataError if reading fails."""
-    start = True
+    number = 0
     try:
-        for raw in stream:  # no `yield from`: a reader that stops early must not close the stream
-            line = raw.removeprefix(BOM) if start else raw
-            start = False
+        while raw := stream.readline(LONGEST_LINE + 2):  # a reader that stops early must not close the stream
+            number += 1
+            line = raw.removeprefix(BOM) if number == 1 else raw
+            if len(raw.removesuffix(b"\n")) > LONGEST_LINE:
+                raise too_long(name, number)
             if line:
                 yield line.removesuffix(b"\n").removesuffix(b"\r")
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise DataError(f"{name}: cannot be read, damaged or cut off ({error})") from None
+    except UNREADABLE as error:
+        raise unreadable(name, error) from None
+
+
+def unreadable(name: str, error: BaseException) -> DataError:
+    """The error for a stream that fails while it is read."""
+    return DataError(f"{name}: cannot be read, damaged or cut off ({error})")
+
+
+def too_long(name: str, number: int) -> DataError:
+    """The error for a line that no sentence is, such as a file without line ends."""
+    return DataError(f"{name}:{number}: a line of more than {LONGEST_LINE:,} bytes; is this a text with line ends?")
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mirada.data.rows import SURROGATE
 from mirada.data.vocabulary import EOS, SPECIAL_TOKENS, UNK
 from mirada.errors import DataError, ModelFolderError
 from mirada.files import write_text
@@ -54,13 +55,21 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without special tokens; an empty or blank text has none."""
-        encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
-        return [[_plain(i) for i in encoding.ids] for encoding in encodings]
+        return [[_plain(i) for i in encoding.ids] for encoding in self._encodings(texts)]
 
     def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
         """The tokens of each text with their surface: `encode` with everything a reader wants to see."""
-        encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
-        return [self._pieces(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
+        return [self._pieces(text, encoding) for text, encoding in zip(texts, self._encodings(texts), strict=True)]
+
+    def _encodings(self, texts: Sequence[str]) -> list[Any]:
+        """What the library makes of texts; raises DataError for what is no text (half a surrogate pair, None)."""
+        try:
+            return list(self._inner.encode_batch(list(texts), add_special_tokens=False))
+        except TypeError:
+            for number, text in enumerate(texts, start=1):
+                if not isinstance(text, str) or SURROGATE.search(text):
+                    raise DataError(f"text {number} is no text that Unicode can write: {text!r:.60}") from None
+            raise
 
     def _pieces(self, text: str, encoding: Any) -> list[Piece]:
         ids = [_plain(i) for i in encoding.ids]

@@ -2,7 +2,7 @@
 
 The weights of a step are read as links in one of several ways (`Reading`). </s> takes no part: its column is dropped,
 so that a target word whose largest weight lies on </s> is linked to its best real word, and the measures describe the
-weights of the real words, brought back to a sum of 1. With `null` such a word stays without a link instead.
+weights of the real words, brought back to a sum of 1.
 """
 
 from __future__ import annotations
@@ -89,10 +89,9 @@ class Reading(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What is linked, whether </s> may leave a word without a link, and how many pairs are forced together."""
+    """What is linked, and how many pairs are forced together."""
 
     units: Units = "words"
-    null: bool = False
     batch_size: int = 64
 
 
@@ -164,10 +163,7 @@ def _align_whole(
         for tokenizer, texts in ((model.source_tokenizer, sources), (model.target_tokenizer, targets))
     ]
     for pair, source, target in zip(forced, *groups, strict=True):
-        yield {
-            reading: read_links(_weights(pair, reading.head), source, target, reading.shift, null=options.null)
-            for reading in readings
-        }
+        yield {reading: read_links(_weights(pair, reading.head), source, target, reading.shift) for reading in readings}
 
 
 def _groups(tokenizer: Splitter, texts: Sequence[str], units: Units) -> list[Groups]:
@@ -186,19 +182,16 @@ def _weights(pair: Weighed, head: str) -> FloatArray:
     return np.asarray(pair.heads[layer - 1, number - 1], dtype=np.float64)
 
 
-def read_links(weights: FloatArray, source: Groups, target: Groups, shift: int, *, null: bool = False) -> Aligned:
+def read_links(weights: FloatArray, source: Groups, target: Groups, shift: int) -> Aligned:
     """Read the weights `[T + 1, S + 1]` of a forced pair, </s> last on both sides, as links between units.
 
-    Each target unit is linked to the source unit with the largest weight (of equal ones the first); with `null` only
-    if </s> has no larger one. Row t + `shift` is taken for token t.
+    Each target unit is linked to the source unit with the largest weight (of equal ones the first), however much </s>
+    has. Row t + `shift` is taken for token t.
     """
     end = count_units(source)
     merged = unit_weights(weights[shift : shift + len(target)], [*source, (end,)], target)  # [units, units + 1]
     real, on_end = merged[:, :end], merged[:, end]
-    links = attention_links(real)
-    if null:
-        links = frozenset((i, j) for i, j in links if on_end[j] <= real[j, i])
-    return Aligned(links, _look(real, on_end))
+    return Aligned(attention_links(real), _look(real, on_end))
 
 
 def _look(real: FloatArray, on_end: FloatArray) -> Look:

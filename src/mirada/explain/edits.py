@@ -35,25 +35,35 @@ class Edits(NamedTuple):
 
     attention: str | None = None  # uniform, diagonal, shuffled or edge
     edge: tuple[int, int] | None = None  # output step, source token
-    from_step: int = 1  # the first step whose attention is replaced, edges aside
-    seed: int = 1  # of the shuffling
+    from_step: int | None = None  # the first step whose attention is replaced; None for an edge
+    seed: int | None = None  # of the shuffling; None where nothing is shuffled
     no_input_feeding: bool = False
     drop_head: tuple[int, int] | None = None  # decoder layer, head
 
 
 def read_edits(
-    *, attention: str | None, from_step: int | None, seed: int, no_input_feeding: bool, drop_head: str | None
+    *, attention: str | None, from_step: int | None, seed: int | None, no_input_feeding: bool, drop_head: str | None
 ) -> Edits | None:
     """Make edits from what the command line has; None if it has none. Raises ConfigError for what makes no sense."""
-    kind, edge = _read_attention(attention) if attention else (None, None)
+    kind, edge = _read_attention(attention) if attention is not None else (None, None)
     if from_step is not None and kind in (None, "edge"):
         raise ConfigError(f"--from-step {from_step}: it goes with --attention {', '.join(KINDS[:2])} or {KINDS[2]}")
-    head = _read_pair(drop_head, ".") if drop_head else None
-    if drop_head and head is None:
+    if seed is not None and kind != "shuffled":
+        raise ConfigError(f"--shuffle-seed {seed}: it goes with --attention shuffled")
+    head = _read_pair(drop_head, ".") if drop_head is not None else None
+    if drop_head is not None and head is None:
         raise ConfigError(f"--drop-head {drop_head}: expected L.H, decoder layer and head counted from 1, such as 2.1")
     if kind is None and head is None and not no_input_feeding:
         return None
-    return Edits(kind, edge, from_step or 1, seed, no_input_feeding, head)
+    return normal(Edits(kind, edge, from_step, seed, no_input_feeding, head))
+
+
+def normal(edits: Edits) -> Edits:
+    """The same edits with what does nothing left out, and what was left out at its default, 1."""
+    from_step, seed = (1 if value is None else value for value in (edits.from_step, edits.seed))
+    return edits._replace(
+        from_step=from_step if edits.attention in KINDS else None, seed=seed if edits.attention == "shuffled" else None
+    )
 
 
 def _read_attention(text: str) -> tuple[str, tuple[int, int] | None]:
@@ -97,14 +107,20 @@ def check_range(edits: Edits, source_tokens: int, steps: int) -> None:
     if edits.edge and edits.edge[1] > source_tokens:
         raise ConfigError(f"{name}: no such source token; they are 1 to {source_tokens} here, the last is </s>")
     step = edits.edge[0] if edits.edge else edits.from_step
-    if not 1 <= step <= steps:
+    if step is None or not 1 <= step <= steps:
         raise ConfigError(f"{name}: no such step; the unedited output has steps 1 to {steps}")
+
+
+def is_replaced(edits: Edits, step: int) -> bool:
+    """Whether the attention of a step is replaced."""
+    if edits.attention is None:
+        return False
+    return step == edits.edge[0] if edits.edge else step >= (edits.from_step or 0)
 
 
 def forced_weights(edits: Edits, step: int, own: list[float]) -> list[float] | None:
     """The weights that replace a step's `own` ones, or None where these stay."""
-    active = step == edits.edge[0] if edits.edge else step >= edits.from_step
-    if edits.attention is None or not active:
+    if not is_replaced(edits, step):
         return None
     size = len(own)
     if edits.attention == "uniform":

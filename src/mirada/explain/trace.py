@@ -1,27 +1,11 @@
 """Every number of one sentence: the search's path is made again, step by step, and the model tells all it computes.
 
-`plain` turns a trace into what the JSON file holds; a file is {"format": "mirada-trace", "version": 1, "traces": […]}.
-Field names below are the keys of the file, arrays are nested lists of numbers with nine significant digits (which is
-exact for float32). Tensors stand by name in the order of the system's own flow; `legend` says of each name its symbol,
-equation and what its axes are. Layers, heads, steps and source tokens are counted from 1.
-
-    recurrent encoder    x, then for each layer h.l, final.l, final_cell.l (LSTM); h, keys
-    recurrent start      (c of Cho), s.l, cell.l (LSTM)
-    classic step         y, s_prev, s.l, cell.l, (maxout)
-    bahdanau step        y, s_prev, e, alpha, c, s.l, cell.l, (maxout)
-    luong step           y, s_prev, (s_tilde_prev), s.l, cell.l, e, alpha, c, s_tilde
-    transformer encoder  x, then for each layer enc_self_e.l, enc_self_alpha.l, enc_self_heads.l, enc_self_c.l,
-                         enc_ff.l, h.l; h, then for each decoder layer keys.l, values.l
-    transformer step     y, then for each layer self_e.l, self_alpha.l, self_heads.l, self_c.l, e.l, alpha.l, heads.l,
-                         c.l, ff.l, s.l; s, alpha (the mean over the last layer's heads)
-
-With an attention edit, e is the model's own score and alpha the weights put in place of its softmax.
+What a trace holds, and its JSON: record.py.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import fsum
 from typing import Any, NamedTuple
 
@@ -29,85 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mirada.config import ModelConfig, SearchConfig
+from mirada.config import SearchConfig
 from mirada.data.vocabulary import BOS, EOS
 from mirada.decoding import penalty, producible
 from mirada.errors import ConfigError, DataError
-from mirada.explain.edits import Edits, check_model, check_range, edited
-from mirada.explain.legend import Legend, legend
+from mirada.explain.edits import Edits, check_model, check_range, edited, normal
+from mirada.explain.legend import legend
+from mirada.explain.record import Choice, Moment, Named, Output, Source, Token, Trace, plain
 from mirada.inference import Request, search_all, with_end
 from mirada.translator import END, Translator
 
-FORMAT, VERSION = "mirada-trace", 1
-Named = dict[str, np.ndarray]
-
-
-class Token(NamedTuple):
-    """A vocabulary entry."""
-
-    id: int
-    token: str
-
-
-class Choice(NamedTuple):
-    """A next token and the model's natural log-probability of it; <pad> and <s> have none and are never choices."""
-
-    id: int
-    token: str
-    probability: float
-    log_probability: float
-    chosen: bool
-
-
-class Source(NamedTuple):
-    """What was read."""
-
-    text: str
-    tokens: tuple[str, ...]  # with </s>
-    ids: tuple[int, ...]
-    words: tuple[int | None, ...]  # the word each token belongs to; None for </s>
-
-
-class Output(NamedTuple):
-    """What was written; score = log_probability / penalty, penalty = ((5 + n) / 6)^alpha for n steps."""
-
-    text: str
-    tokens: tuple[str, ...]  # with </s> where it was produced
-    ids: tuple[int, ...]
-    words: tuple[int | None, ...]
-    finished: bool
-    log_probability: float
-    alpha: float
-    penalty: float
-    score: float
-
-
-class Moment(NamedTuple):
-    """One decoder step."""
-
-    step: int  # from 1
-    previous: Token  # y_{t-1}
-    forced: bool  # the token was given, not chosen
-    tensors: Named
-    logits: np.ndarray  # [V]
-    top: tuple[Choice, ...]  # likeliest first
-    chosen: Choice
-
-
-class Trace(NamedTuple):
-    """One output of one text."""
-
-    model: dict[str, Any]  # its options
-    method: str  # how the output was found
-    rank: int  # among the outputs of this text, from 1
-    edits: Edits | None
-    legend: dict[str, Legend]
-    source: Source
-    encoder: Named
-    start: Named
-    steps: tuple[Moment, ...]
-    output: Output
-    attention: np.ndarray | None  # [steps, source tokens]; None for classic
+__all__ = ["Trace", "plain", "read_source", "trace"]
 
 
 class Path(NamedTuple):
@@ -115,6 +31,18 @@ class Path(NamedTuple):
 
     ids: tuple[int, ...]
     given: int
+
+
+class Setting(NamedTuple):
+    """What the outputs of a text have in common."""
+
+    translator: Translator
+    model: Any  # the translator's, perhaps edited
+    source: Source
+    method: str
+    edits: Edits | None
+    alpha: float
+    top_k: int
 
 
 def trace(
@@ -135,17 +63,116 @@ def trace(
     if reference is not None and prefix is not None:
         raise ConfigError("--reference and --force exclude each other: one gives the whole output, one its beginning")
     source = read_source(translator, text, options.max_input_length)
+    given = translator.target_tokenizer.encode([reference or prefix or ""])[0]
+
+    def paths(model: Any) -> list[Path]:
+        if reference is not None:
+            return [Path((*given, EOS), len(given) + 1)]
+        return _found(model, Request(list(source.ids), given, 0), options, translator.device)
+
     model, settings = translator.model, translator.config.model
     if edits is not None:
+        edits = normal(edits)
         check_model(edits, settings)
-        longest = max(len(path.ids) for path in _paths(translator, model, source, options, reference, prefix))
-        check_range(edits, len(source.ids), longest)
+        check_range(edits, len(source.ids), max(len(path.ids) for path in paths(model)))
         model = edited(model, edits, settings)
-    paths = _paths(translator, model, source, options, reference, prefix)
-    method = _method(options, reference is not None, prefix is not None)
-    return [
-        _trace(translator, model, source, path, top_k)._replace(
-            method=method, rank=rank, edits=edits
-        )
-        for rank, path in enumerate(paths, 1)
-    ]
+    method = "given output" if reference is not None else _method(options, forced=bool(given))
+    setting = Setting(translator, model, source, method, edits, options.alpha, top_k)
+    return [_trace(setting, path, rank) for rank, path in enumerate(paths(model), start=1)]
+
+
+def read_source(translator: Translator, text: str, most: int) -> Source:
+    """Cut a text into tokens, at most `most` and </s>. Raises DataError if there are none."""
+    pieces = translator.source_tokenizer.pieces([text])[0]
+    if not pieces:
+        raise DataError("the text is empty, so there is nothing to look into; give a sentence")
+    if len(pieces) > most:
+        translator.warn(f"{len(pieces)} source tokens, cut to max_input_length {most}")
+    pieces = pieces[:most]
+    ids = tuple(with_end([piece.id for piece in pieces], most))
+    return Source(text, (*(piece.text for piece in pieces), END), ids, (*(piece.word for piece in pieces), None))
+
+
+def _method(options: SearchConfig, *, forced: bool) -> str:
+    found = "greedy" if options.beam_size == 1 else f"beam search, {options.beam_size} hypotheses"
+    return ("sampling" if options.sample else found) + (", after a given beginning" if forced else "")
+
+
+def _found(model: Any, request: Request, options: SearchConfig, device: torch.device) -> list[Path]:
+    outputs = search_all(model, [request], options, batch_size=1, device=device)[0]
+    return [Path((*output.tokens, *[EOS] * output.finished), len(request.prefix)) for output in outputs]
+
+
+def _trace(setting: Setting, path: Path, rank: int) -> Trace:
+    """Go along a path, listening."""
+    options = setting.translator.config.model
+    encoder: Named = {}
+    start: Named = {}
+    with torch.inference_mode():
+        ids = torch.tensor([setting.source.ids], device=setting.translator.device)
+        memory = setting.model.encode(ids, torch.tensor([ids.size(1)], device=ids.device), note=_ear(encoder))
+        state = setting.model.start(memory, note=_ear(start))
+        steps = tuple(_moments(setting, path, memory, state))
+    names = [*encoder, *start, *(name for step in steps[:1] for name in step.tensors)]
+    looks = [step.tensors["alpha"] for step in steps if "alpha" in step.tensors]
+    return Trace(
+        options,
+        setting.method,
+        rank,
+        setting.edits,
+        legend(options, names),
+        setting.source,
+        encoder,
+        start,
+        steps,
+        _output(setting, path, steps),
+        np.stack(looks) if looks else None,
+    )
+
+
+def _moments(setting: Setting, path: Path, memory: Any, state: Any) -> Iterator[Moment]:
+    tokenizer = setting.translator.target_tokenizer
+    for number, (previous, chosen) in enumerate(zip((BOS, *path.ids), path.ids, strict=False), start=1):
+        tensors: Named = {}
+        token = torch.tensor([previous], device=setting.translator.device)
+        step = setting.model.step(token, state, memory, note=_ear(tensors))
+        state = step.state
+        log_p = producible(step.logits)[0].log_softmax(0)  # [V]
+        best = log_p.topk(min(setting.top_k, len(log_p) - 2)).indices.tolist()  # two are never produced
+        choices = [
+            Choice(i, tokenizer.token(i), float(log_p[i].exp()), float(log_p[i]), i == chosen) for i in (*best, chosen)
+        ]
+        before, given = Token(previous, tokenizer.token(previous)), number <= path.given
+        yield Moment(number, before, given, tensors, _array(step.logits), tuple(choices[:-1]), choices[-1])
+
+
+def _output(setting: Setting, path: Path, steps: Sequence[Moment]) -> Output:
+    tokenizer, finished = setting.translator.target_tokenizer, path.ids[-1] == EOS
+    tokens = [step.chosen.token for step in steps]
+    words = tokenizer.words(tokens[: len(tokens) - finished])
+    log_p, divisor = fsum(step.chosen.log_probability for step in steps), penalty(float(len(steps)), setting.alpha)
+    return Output(
+        tokenizer.decode(path.ids),
+        tuple(tokens),
+        path.ids,
+        (*words, *[None] * finished),
+        finished,
+        log_p,
+        setting.alpha,
+        divisor,
+        log_p / divisor,
+    )
+
+
+def _ear(heard: Named) -> Callable[[str, Tensor], None]:
+    """A note that keeps the only sentence's arrays by name."""
+
+    def note(name: str, tensor: Tensor) -> None:
+        heard[name] = _array(tensor)
+
+    return note
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """The first row, in float32 at least."""
+    return tensor[0].to(torch.promote_types(tensor.dtype, torch.float32)).cpu().numpy()

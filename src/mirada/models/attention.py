@@ -29,6 +29,18 @@ class Score(Protocol):
         """Compare queries `[B, T, D]` with keys `[B, S, A]`: scores `[B, T, S]`."""
         ...
 
+    def parts(self) -> ScoreParts:
+        """The same as plain tensors."""
+        ...
+
+
+class ScoreParts(NamedTuple):
+    """A score as plain tensors, for the scans of attentive.py: query w_q s, compared with keys · scale."""
+
+    w_q: Tensor | None  # [A, D]; None: the query is the state itself
+    v: Tensor | None  # [A] of vᵀ tanh(query + key); None: the score is the product
+    scale: float
+
 
 class Attended(NamedTuple):
     """What one look at the source gives."""
@@ -38,6 +50,12 @@ class Attended(NamedTuple):
     context: Tensor  # [B, T, H] c_t
 
 
+def _drawn(size: int) -> Tensor:
+    """v_a, uniform within ±1/√size; where only shapes are wanted (device meta) torch takes a second to divide."""
+    weights = torch.empty(size).uniform_(-1, 1)
+    return weights if weights.is_meta else weights / math.sqrt(size)
+
+
 class AdditiveScore(nn.Module):
     """e_tj = v_aᵀ tanh(W_a s + U_a h_j), no bias (Bahdanau et al. 2015, appendix A.1.2)."""
 
@@ -45,7 +63,7 @@ class AdditiveScore(nn.Module):
         super().__init__()
         self.w_a = nn.Linear(query_size, attention_size, bias=False)
         self.u_a = nn.Linear(memory_size, attention_size, bias=False)
-        self.v_a = nn.Parameter(torch.empty(attention_size).uniform_(-1, 1) / math.sqrt(attention_size))
+        self.v_a = nn.Parameter(_drawn(attention_size))
 
     def project(self, states: Tensor) -> Tensor:
         """U_a h_j: `[B, S, H]` → `[B, S, A]`."""
@@ -54,6 +72,10 @@ class AdditiveScore(nn.Module):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores `[B, T, S]`."""
         return additive_energy(self.w_a(query), keys, self.v_a)
+
+    def parts(self) -> ScoreParts:
+        """W_a and v_a."""
+        return ScoreParts(self.w_a.weight, self.v_a, 1.0)
 
 
 class ConcatScore(nn.Module):
@@ -67,7 +89,7 @@ class ConcatScore(nn.Module):
         super().__init__()
         self.query_size = query_size
         self.w_a = nn.Linear(query_size + memory_size, attention_size, bias=False)
-        self.v_a = nn.Parameter(torch.empty(attention_size).uniform_(-1, 1) / math.sqrt(attention_size))
+        self.v_a = nn.Parameter(_drawn(attention_size))
 
     def project(self, states: Tensor) -> Tensor:
         """W_a's part for h_j: `[B, S, H]` → `[B, S, A]`."""
@@ -76,6 +98,10 @@ class ConcatScore(nn.Module):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores `[B, T, S]`."""
         return additive_energy(query @ self.w_a.weight[:, : self.query_size].T, keys, self.v_a)
+
+    def parts(self) -> ScoreParts:
+        """W_a and v_a."""
+        return ScoreParts(self.w_a.weight[:, : self.query_size], self.v_a, 1.0)
 
 
 class DotScore(nn.Module):
@@ -93,6 +119,10 @@ class DotScore(nn.Module):
         """Scores `[B, T, S]`."""
         return (query * self.scale) @ keys.transpose(1, 2)
 
+    def parts(self) -> ScoreParts:
+        """Nothing but the scale."""
+        return ScoreParts(None, None, self.scale)
+
 
 class GeneralScore(nn.Module):
     """e_tj = sᵀ W_a h_j (Luong et al. 2015, equation 8); W_a h_j is made once, so that each step is a dot product."""
@@ -108,6 +138,10 @@ class GeneralScore(nn.Module):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores `[B, T, S]`."""
         return query @ keys.transpose(1, 2)
+
+    def parts(self) -> ScoreParts:
+        """Nothing: W_a is in the keys."""
+        return ScoreParts(None, None, 1.0)
 
 
 def build_score(name: str, *, query_size: int, memory_size: int, attention_size: int) -> nn.Module:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.models.attention import Attended, Score, attend, note_look
+from mirada.models.attentive import Scanned, attention_parts, bahdanau_scan
 from mirada.models.base import Memory, Note, Outputs, Step, unheard
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
@@ -54,7 +55,7 @@ class Bahdanau(nn.Module):
     def start(self, memory: Memory, *, note: Note = unheard) -> BahdanauState:
         """s_0 = tanh(W_s ←h_1): from the backward state at word 1, which has read everything."""
         layers = self.bridge(memory.final)
-        note_states(note, layers)
+        note_states(note, layers, start=True)
         return BahdanauState(layers)
 
     def step(self, token: Tensor, state: BahdanauState, memory: Memory, *, note: Note = unheard) -> Step:
@@ -93,15 +94,24 @@ class Bahdanau(nn.Module):
         memory = self.encode(source, lengths)
         state = self.start(memory)
         embedded = self.embedding(target_in.T)  # [T, B, E]
-        masks = self.stack.masks(embedded, len(source))
-        states, contexts, weights = [], [], []
-        for y_gates in self.stack.project(embedded):
-            attended, state = self._advance(y_gates, state, memory, masks)
-            states.append(state.layers[-1][0])
-            contexts.append(attended.context)
-            weights.append(attended.weights)
-        hidden = self._read(torch.stack(states), embedded, torch.stack(contexts))  # [T, B, R]
-        return Outputs(hidden.transpose(0, 1), torch.stack(weights, 1) if with_attention else None)
+        y_gates = self.stack.project(embedded)  # [T, B, G·D]
+        scan = self._scan if self.stack.is_plain else self._scan_plain
+        states, contexts, weights = scan(y_gates, state, memory)
+        hidden = self._read(states, embedded, contexts)  # [T, B, R]
+        return Outputs(hidden.transpose(0, 1), weights.transpose(0, 1) if with_attention else None)
+
+    def _scan(self, y_gates: Tensor, state: BahdanauState, memory: Memory) -> Scanned:
+        cell = self.stack.recurrence(y_gates, state.layers[0])
+        attention = attention_parts(cast(Score, self.score), memory)
+        return bahdanau_scan(cell, attention, self.context_gates.weight)
+
+    def _scan_plain(self, y_gates: Tensor, state: BahdanauState, memory: Memory) -> Scanned:
+        masks = self.stack.masks(y_gates, y_gates.size(1))
+        steps = []
+        for gates in y_gates:
+            attended, state = self._advance(gates, state, memory, masks)
+            steps.append((state.layers[-1][0], attended.context, attended.weights))
+        return Scanned(*(torch.stack(part) for part in zip(*steps, strict=True)))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`."""

@@ -55,7 +55,7 @@ class Classic(nn.Module):
         """s_0 = c, layer by layer (through a bridge where sizes or directions differ)."""
         if self.readout is None:
             layers = self.bridge(memory.final)
-            note_states(note, layers)
+            note_states(note, layers, start=True)
             return ClassicState(layers, None)
         context = self.summary(memory.final[-1][0]).tanh()  # [B, D]
         note("c", context)
@@ -63,7 +63,7 @@ class Classic(nn.Module):
         layers = tuple(
             (start(context).tanh(), *([zeros] if self.stack.kind == "lstm" else [])) for start in self.starts
         )
-        note_states(note, layers)
+        note_states(note, layers, start=True)
         return ClassicState(layers, context)
 
     def step(self, token: Tensor, state: ClassicState, memory: Memory, *, note: Note = unheard) -> Step:

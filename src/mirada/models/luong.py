@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.models.attention import Attended, Score, attend, note_look
+from mirada.models.attentive import Scanned, attention_parts, luong_scan
 from mirada.models.base import Memory, Note, Outputs, Step, unheard
 from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
@@ -57,7 +58,7 @@ class Luong(nn.Module):
     def start(self, memory: Memory, *, note: Note = unheard) -> LuongState:
         """The encoder's last states, layer by layer; s̃_0 = 0."""
         layers = self.bridge(memory.final)
-        note_states(note, layers)
+        note_states(note, layers, start=True)
         return LuongState(layers, layers[-1][0] * 0 if self.input_feeding else None)
 
     def step(self, token: Tensor, state: LuongState, memory: Memory, *, note: Note = unheard) -> Step:
@@ -99,19 +100,25 @@ class Luong(nn.Module):
         state = self.start(memory)
         y_gates = self.stack.project(self.embedding(target_in.T))  # [T, B, G·D]
         if self.input_feeding:
-            return self._forward_feeding(y_gates, state, memory, with_attention)
+            scan = self._scan if self.stack.is_plain else self._scan_plain
+            hidden, _, weights = scan(y_gates, state, memory)
+            return Outputs(hidden.transpose(0, 1), weights.transpose(0, 1) if with_attention else None)
         states = self.stack.scan(y_gates, state.layers).transpose(0, 1)  # [B, T, D]
         attended = attend(cast(Score, self.score), states, memory)
         return Outputs(self._attentional(attended.context, states), attended.weights if with_attention else None)
 
-    def _forward_feeding(self, y_gates: Tensor, state: LuongState, memory: Memory, with_attention: bool) -> Outputs:
+    def _scan(self, y_gates: Tensor, state: LuongState, memory: Memory) -> Scanned:
+        cell = self.stack.recurrence(y_gates, state.layers[0])
+        attention = attention_parts(cast(Score, self.score), memory)
+        return luong_scan(cell, attention, cast(nn.Linear, self.feed_gates).weight, self.w_c.weight)
+
+    def _scan_plain(self, y_gates: Tensor, state: LuongState, memory: Memory) -> Scanned:
         masks = self.stack.masks(y_gates, y_gates.size(1))
-        hiddens, weights = [], []
+        steps = []
         for gates in y_gates:
             hidden, attended, state = self._advance(gates, state, memory, masks)
-            hiddens.append(hidden)
-            weights.append(attended.weights)
-        return Outputs(torch.stack(hiddens, 1), torch.stack(weights, 1) if with_attention else None)
+            steps.append((hidden, attended.context, attended.weights))
+        return Scanned(*(torch.stack(part) for part in zip(*steps, strict=True)))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`."""

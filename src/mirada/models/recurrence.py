@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from mirada.models.attentive import Recurrence
 from mirada.models.base import Note, numbered, unheard
 from mirada.models.scan import gru_scan, lstm_scan
 
@@ -56,6 +57,8 @@ class Cell(nn.Module):
         self._reset()
 
     def _reset(self) -> None:
+        if self.w_x.is_meta:  # only shapes are wanted, and torch takes a second to draw what is not there
+            return
         bound = math.sqrt(6 / (self.w_x.size(1) + self.size))
         nn.init.uniform_(self.w_x, -bound, bound)
         for block in self.w_h.data.split(self.size):
@@ -122,6 +125,16 @@ class Stack(nn.Module):
             recurrent_mask(like, (rows, cast(Cell, cell).size), self.recurrent, self.training) for cell in self.cells
         ]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the scans of attentive.py hold: one layer, no recurrent dropout at work."""
+        return len(self.cells) == 1 and not (self.training and self.recurrent)
+
+    def recurrence(self, y_gates: Tensor, state: CellState) -> Recurrence:
+        """The one layer as plain tensors."""
+        cell = cast(Cell, self.cells[0])
+        return Recurrence(y_gates, state[0], state[1] if self.kind == "lstm" else None, cell.w_h, cell.b_n)
+
     def step(self, x_gates: Tensor, states: tuple[CellState, ...], masks: list[Tensor | None]) -> StackStep:
         """One step of all layers from the first one's `x_gates` `[N, G·H]`."""
         new: list[CellState] = []
@@ -151,11 +164,11 @@ def note_state(note: Note, names: tuple[str, str], state: CellState) -> None:
         note(name, part)
 
 
-def note_states(note: Note, states: tuple[CellState, ...]) -> None:
-    """Tell of every layer's s_t."""
+def note_states(note: Note, states: tuple[CellState, ...], *, start: bool = False) -> None:
+    """Tell of every layer's s_t or, at the start, s_0."""
     if note is not unheard:
         for layer, state in enumerate(states):
-            note_state(numbered(note, layer), ("s", "cell"), state)
+            note_state(numbered(note, layer), ("s_0", "cell_0") if start else ("s", "cell"), state)
 
 
 def recurrent_mask(like: Tensor, shape: tuple[int, int], rate: float, training: bool) -> Tensor | None:

@@ -48,11 +48,12 @@ def numbered(named: Named, layer: int) -> Named:
     return {f"{name}.{layer + 1}": value for name, value in named.items()}
 
 
-def layer_states(states: list[CellState]) -> Named:
-    """Name every layer's s_t, and its memory cell where it has one."""
+def layer_states(states: list[CellState], *, start: bool = False) -> Named:
+    """Name every layer's s_t (s_0 at the start), and its memory cell where it has one."""
+    names = ("s_0", "cell_0") if start else ("s", "cell")
     named: Named = {}
     for layer, state in enumerate(states):
-        named |= numbered(dict(zip(("s", "cell"), state, strict=False)), layer)
+        named |= numbered(dict(zip(names, state, strict=False)), layer)
     return named
 
 

@@ -32,4 +32,4 @@ def run(
         if deep:
             s = seen["maxout"] = maxout(weights, s, y, looked.c)
         steps.append({**seen, "logits": predict(weights, s)})
-    return Run(encoder, layer_states(first), steps)
+    return Run(encoder, layer_states(first, start=True), steps)

@@ -24,7 +24,7 @@ def run(design: Design, weights: Weights, source: list[int], target: list[int]) 
         states = stack_step(design.cell, cells, y, states)
         s = states[-1][0]
         steps.append({"y": y, "s_prev": s_prev, **layer_states(states), "logits": predict(weights, s)})
-    return Run(encoder, layer_states(first), steps)
+    return Run(encoder, layer_states(first, start=True), steps)
 
 
 def run_cho(design: Design, weights: Weights, source: list[int], target: list[int]) -> Run:
@@ -40,7 +40,7 @@ def run_cho(design: Design, weights: Weights, source: list[int], target: list[in
         t = maxout(weights, states[-1][0], y, c)
         seen = {"y": y, "s_prev": s_prev, **layer_states(states), "maxout": t}
         steps.append({**seen, "logits": predict(weights, t)})
-    return Run(encoder, {"c": c, **layer_states(first)}, steps)
+    return Run(encoder, {"c": c, **layer_states(first, start=True)}, steps)
 
 
 def cho_start(design: Design, weights: Weights, layer: int, c: Array) -> CellState:

@@ -33,4 +33,4 @@ def run(
         s_tilde = np.tanh(weights["w_c.weight"] @ np.concatenate([looked.c, s]))
         seen = {**before, **layer_states(states), **looked.named(), "s_tilde": s_tilde}
         steps.append({**seen, "logits": predict(weights, s_tilde)})
-    return Run(encoder, layer_states(first), steps)
+    return Run(encoder, layer_states(first, start=True), steps)

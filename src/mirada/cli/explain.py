@@ -1,0 +1,222 @@
+"""`mirada explain`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mirada.cli import say
+from mirada.cli.flags import Parser, add_options, collect
+from mirada.errors import ConfigError, DataError, MiradaError
+from mirada.files import write_atomic
+
+if TYPE_CHECKING:
+    from mirada.config import SearchConfig
+    from mirada.explain.edits import Edits
+    from mirada.explain.record import Trace
+    from mirada.translator import Translator
+
+FORMATS = ("text", "json", "html", "svg", "png")
+SEARCH = ("beam_size", "n_best", "alpha", "max_output_length", "max_length_ratio", "max_input_length")
+EPILOG = """examples:
+  mirada explain runs/luong "How are you?"                              # every equation with its numbers
+  mirada explain runs/luong "How are you?" --step 2                     # one step of it
+  mirada explain runs/luong "How are you?" --beam-size 5 --n-best 3 --format html --output how.html
+  mirada explain runs/luong "How are you?" --reference "¿Cómo estás?"   # forced decoding of a given output
+  mirada explain runs/luong "How are you?" --force "¿Qué"               # what follows a given beginning
+  mirada explain runs/luong "How are you?" --attention uniform --from-step 2
+  mirada explain runs/transformer "How are you?" --drop-head 2.1
+  mirada explain runs/luong "How are you?" --format json --output how.json
+  mirada explain --verify how.json runs/luong                           # every number again, in plain NumPy
+
+Steps, source tokens, layers and heads are counted from 1; the last source token is </s>.
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Show, step by step, what a model computes for a text; or verify a file of such numbers."""
+    values = _read(arguments)
+
+    from mirada.translator import load
+
+    if values.verify:
+        return _verify(Path(values.verify), load(values.model, device="cpu"))
+    _check(values)
+
+    from mirada.explain.edits import read_edits
+
+    edits = read_edits(
+        attention=values.attention,
+        from_step=values.from_step,
+        seed=values.shuffle_seed,
+        no_input_feeding=values.no_input_feeding,
+        drop_head=values.drop_head,
+    )
+    translator = load(values.model, device=values.device)
+    translator.warn = say
+    _check_drawable(values.format, translator)
+
+    from mirada.configfile import changed
+
+    options = changed(translator.config.search, collect(values).get("search", {}))
+    texts = [_traces(translator, text, values, options, edits) for text in _texts(values)]
+    _write(values, texts)
+    return 0
+
+
+def _read(arguments: Sequence[str]) -> argparse.Namespace:
+    usage = 'mirada explain MODEL "TEXT" [options]\n       mirada explain --verify FILE MODEL'
+    parser = Parser("explain", "Every number of one sentence, in the order it is computed.", usage=usage, epilog=EPILOG)
+    parser.add_argument("model", help="model folder")
+    parser.add_argument("text", nargs="?", help="the sentence")
+    parser.add_argument("--file", metavar="FILE", help="sentences, one a line, instead of TEXT")
+    parser.add_argument("--reference", metavar="TEXT", help="the whole output, given (forced decoding)")
+    parser.add_argument("--force", metavar="TEXT", help="the beginning of the output, given")
+    parser.add_argument("--step", type=int, metavar="T", help="show this step only (text)")
+    parser.add_argument("--top", type=int, default=5, metavar="K", help="next tokens listed at each step [5]")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="what is written [text]")
+    parser.add_argument("--output", metavar="FILE", help="file to write [standard output]")
+    parser.add_argument("--verify", metavar="FILE", help="recompute a file of --format json from the model's weights")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
+    group = parser.add_argument_group("interventions (the output before and after)")
+    group.add_argument("--attention", metavar="KIND", help="replace it: uniform, diagonal, shuffled, or edge:I-J")
+    group.add_argument("--from-step", type=int, metavar="T", help="replace it from this step on [1]")
+    group.add_argument("--shuffle-seed", type=int, metavar="N", help="of --attention shuffled [1]")
+    group.add_argument("--no-input-feeding", action="store_true", help="luong: s̃ does not enter the next step")
+    group.add_argument("--drop-head", metavar="L.H", help="transformer: leave out a head's look at the source")
+    add_options(parser, "search", only=SEARCH)
+    return parser.read(arguments)
+
+
+def _check(values: argparse.Namespace) -> None:
+    """Raise ConfigError for flags that contradict each other."""
+    if (values.text is None) == (values.file is None):
+        raise ConfigError("give one text, or --file FILE with one a line; see `mirada explain --help`")
+    if values.reference is not None and values.file is not None:
+        raise ConfigError("--reference is the output of one text; it does not go with --file")
+    if values.step is not None and values.format != "text":
+        raise ConfigError(f"--step shows one step as text; --format {values.format} always holds all of them")
+    for name in ("text", "reference", "force"):
+        if any("\ud800" <= char <= "\udfff" for char in getattr(values, name) or ""):
+            raise DataError(f"the {name} given on the command line is not valid UTF-8")
+    if values.top < 1:
+        raise ConfigError(f"--top {values.top}: expected 1 or more")
+
+
+def _check_drawable(kind: str, translator: Translator) -> None:
+    if kind in ("svg", "png") and translator.config.model.decoder == "classic":
+        raise ConfigError(f"--format {kind}: a classic model has no attention to draw; use text, json or html")
+
+
+def _texts(values: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Where each text stands (nothing for the command line's) and the text."""
+    if values.file is None:
+        yield "", values.text
+        return
+
+    from mirada.data.corpus import open_text, stream_lines
+
+    path, found = Path(values.file), False
+    with open_text(path) as stream:
+        for number, line in enumerate(stream_lines(stream, values.file), start=1):
+            if line.strip():
+                found = True
+                yield f"{values.file}:{number}: ", line
+            else:
+                say(f"{values.file}:{number}: blank, left out")
+    if not found:
+        raise DataError(f"{values.file}: no text in it")
+
+
+def _traces(
+    translator: Translator,
+    placed: tuple[str, str],
+    values: argparse.Namespace,
+    options: SearchConfig,
+    edits: Edits | None,
+) -> tuple[list[Trace], list[Trace]]:
+    """The traces of one text: as the model is, and edited."""
+    from functools import partial
+
+    from mirada.explain.trace import trace
+
+    make = partial(trace, translator, placed[1], options=options, top_k=values.top)
+    make = partial(make, reference=values.reference, prefix=values.force)
+    try:
+        return make(), make(edits=edits) if edits else []
+    except MiradaError as error:
+        raise type(error)(f"{placed[0]}{error}") from None
+
+
+def _write(values: argparse.Namespace, texts: Sequence[tuple[list[Trace], list[Trace]]]) -> None:
+    traces = [trace for before, after in texts for trace in (*before, *after)]
+    if values.format == "text":
+        _put(values.output, _as_text(values.step, texts).encode())
+    elif values.format == "json":
+        from mirada.explain.record import document
+
+        _put(values.output, document(traces).encode())
+    elif values.format == "html":
+        from mirada.explain.page import page
+
+        _put(values.output, page(traces).encode())
+    else:
+        _draw(values, traces)
+
+
+def _as_text(step: int | None, texts: Sequence[tuple[list[Trace], list[Trace]]]) -> str:
+    from mirada.explain.walkthrough import compare, walkthrough
+
+    width = shutil.get_terminal_size().columns
+    parts = []
+    for before, after in texts:
+        parts += [compare(*pair, width=width) for pair in zip(before, after, strict=False)]
+        parts += [walkthrough(trace, width=width, step=step) for trace in after or before]
+    return "\n\n".join(parts) + "\n"
+
+
+def _draw(values: argparse.Namespace, traces: Sequence[Trace]) -> None:
+    """One heat map a trace, in files numbered where there are several."""
+    from mirada.explain.figure import heatmap_figure, image
+    from mirada.explain.walkthrough import edit_name, plain_labels
+
+    if len(traces) > 1 and not values.output:
+        raise ConfigError(f"{len(traces)} figures need --output FILE; they are numbered FILE-1, FILE-2 …")
+    for number, trace in enumerate(traces, start=1):
+        if trace.attention is None:
+            continue
+        rows, columns = plain_labels(trace.output.tokens), plain_labels(trace.source.tokens)
+        figure = heatmap_figure(trace.attention, rows, columns, title=edit_name(trace.edits) if trace.edits else "")
+        path = Path(values.output) if values.output else None
+        if path and len(traces) > 1:
+            path = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        _put(str(path) if path else None, image(figure, values.format, warn=say))
+
+
+def _put(path: str | None, content: bytes) -> None:
+    if path is None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    write_atomic(Path(path), content)
+
+
+def _verify(path: Path, translator: Translator) -> int:
+    """Print what differs from the weights, and the largest difference of each tensor; 1 if anything is above."""
+    from mirada.explain.verify import TOLERANCE, read_traces, summary, verify
+
+    verdicts = verify(read_traces(path), translator)
+    for number, verdict in enumerate(verdicts, start=1):
+        for leaf in verdict.faults:
+            print(f"trace {number}, {leaf.where}: the file has {leaf.found!r}, the weights give {leaf.expected!r}")
+    rows = summary(verdicts)
+    print(f"{'name':<24} {'values':>9}  largest difference")
+    for row in rows:
+        print(f"{row.name:<24} {row.values:>9,}  {row.difference:.1e}")
+    good = rows[-1].difference <= TOLERANCE
+    print(f"{'every value agrees with' if good else 'NOT what is computed from'} the weights (tolerance {TOLERANCE:g})")
+    return 0 if good else 1

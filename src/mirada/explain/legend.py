@@ -1,0 +1,205 @@
+"""What the names in a trace mean: symbol, words, equation, axes, for every system; with t or with a step's number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mirada.config import ModelConfig
+
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+SOURCE, UNIT, HEAD, POSITION = "source", "unit", "head", "position"
+
+
+class Legend(NamedTuple):
+    """One name explained."""
+
+    symbol: str
+    meaning: str
+    equation: str  # what stands to the right of the equals sign
+    axes: tuple[str, ...]  # of source (tokens), position (decoder inputs so far), head, unit (a vector's components)
+
+
+class Index(NamedTuple):
+    """What stands at a symbol: the step, the one before, and the layer and the one below where there are several."""
+
+    step: int | None
+    layer: int
+    several: bool
+
+    @property
+    def t(self) -> str:
+        """The step."""
+        return "t" if self.step is None else str(self.step)
+
+    @property
+    def p(self) -> str:
+        """The step before."""
+        return "{t−1}" if self.step is None else str(self.step - 1)
+
+    @property
+    def tj(self) -> str:
+        """The step and a source token."""
+        return "tj" if self.step is None else f"{self.step},j"
+
+    @property
+    def level(self) -> str:
+        """The layer, as a superscript."""
+        return _level(self.layer) if self.several else ""
+
+    @property
+    def below(self) -> str:
+        """The layer below, as a superscript; empty for the lowest one."""
+        return _level(self.layer - 1) if self.several and self.layer > 1 else ""
+
+
+Entries = dict[str, Legend]
+
+
+def legend(options: ModelConfig, names: Iterable[str]) -> Entries:
+    """Explain every name, with t for the step."""
+    return {name: describe(options, name) for name in names}
+
+
+def describe(options: ModelConfig, name: str, step: int | None = None) -> Legend:
+    """Explain one name; a step's number, if given, stands for t."""
+    base, dot, layer = name.partition(".")
+    index = Index(step, int(layer or 1), max(options.enc_layers, options.dec_layers) > 1)
+    if options.decoder == "transformer":
+        entries = _transformer_source(options, index) | _transformer_step(options, index)
+    else:
+        entries = _recurrent_source(options, index) | _start(options, index) | _recurrent_step(options, index)
+    return entries[f"{base}.l" if dot else base]
+
+
+def _level(layer: int) -> str:
+    return f"⁽{layer}⁾".translate(SUPERSCRIPTS)
+
+
+def _recurrent_source(options: ModelConfig, i: Index) -> Entries:
+    rnn, n = options.rnn_type.upper(), i.level
+    read = f"h{i.below}_j" if i.layer > 1 else "x_j"
+    if options.both_directions:
+        state = f"[→h{n}_j; ←h{n}_j], each {rnn}({read}, its neighbour's state)"
+        last, cell = f"[→h{n}_S; ←h{n}_1]", f"[→cell{n}_S; ←cell{n}_1]"
+    else:
+        state, last, cell = f"{rnn}({read}, h{n}_{{j−1}})", f"h{n}_S", f"cell{n}_S"
+    if options.reverse_source:
+        state += ", words read in reverse"
+    top = f"h{_level(options.enc_layers)}_j" if i.several else "h_j"
+    keys = {"additive": "U_a h_j", "general": "W_a h_j", "concat": "W_a h_j, with W_a's columns for h_j"}
+    key = keys.get(str(options.score_name), "h_j")
+    return {
+        "x": Legend("x_j", "embeddings of the source tokens", "E[source token j]", (SOURCE, UNIT)),
+        "h.l": Legend(f"h{n}_j", "states of an encoder layer", state, (SOURCE, UNIT)),
+        "final.l": Legend(last, "what is read last, by direction", last, (UNIT,)),
+        "final_cell.l": Legend(cell, "its memory cell", cell, (UNIT,)),
+        "h": Legend("h_j", "the encoder's states", top, (SOURCE, UNIT)),
+        "keys": Legend("k_j", "what the score compares with", key, (SOURCE, UNIT)),
+    }
+
+
+def _start(options: ModelConfig, i: Index) -> Entries:
+    ends, cells = "h_S", "cell_S"
+    if options.both_directions:
+        backward = options.decoder == "bahdanau"
+        ends, cells = ("←h_1", "←cell_1") if backward else ("[→h_S; ←h_1]", "[→cell_S; ←cell_1]")
+    state, cell = f"tanh(W_s {ends} + b)", f"W'_s {cells} + b"
+    if options.feed_context:
+        state, cell = "tanh(V' c + b)", "0"
+    elif options.decoder != "bahdanau" and not options.both_directions and options.memory_size == options.hidden_size:
+        state, cell = ends, cells
+    return {
+        "c": Legend("c", "the whole source in one vector", f"tanh(V {ends} + b)", (UNIT,)),
+        "s_0.l": Legend(f"s{i.level}_0", "the decoder's first state", state, (UNIT,)),
+        "cell_0.l": Legend(f"cell{i.level}_0", "the decoder's first memory cell", cell, (UNIT,)),
+    }
+
+
+def _recurrent_step(options: ModelConfig, i: Index) -> Entries:
+    t, p, n = i.t, i.p, i.level
+    word = f"y_{p}"
+    context = "c" if options.feed_context else f"c_{t}"
+    inputs = {"bahdanau": f"[y_{p}; c_{t}]", "luong": f"[y_{p}; s̃_{p}]" if options.feeds_input else word}
+    lowest = inputs.get(options.decoder, f"[y_{p}; c]" if options.feed_context else word)
+    state = f"{options.rnn_type.upper()}({lowest if i.layer == 1 else f's{i.below}_{t}'}, s{n}_{p})"
+    entries = {
+        "y": Legend(word, "embedding of the previous token", f"E[output token {p}]", (UNIT,)),
+        "s_prev": Legend(f"s_{p}", "the state before, of the top layer", f"s_{p}", (UNIT,)),
+        "s_tilde_prev": Legend(f"s̃_{p}", "the attentional state before", f"s̃_{p}", (UNIT,)),
+        "s.l": Legend(f"s{n}_{t}", "the decoder's state", state, (UNIT,)),
+        "cell.l": Legend(f"cell{n}_{t}", "the decoder's memory cell", f"f · cell{n}_{p} + i · g", (UNIT,)),
+        "maxout": Legend(
+            f"t_{t}", "what the output layer reads", f"maxout(U_o s_{t} + V_o y_{p} + C_o {context} + b)", (UNIT,)
+        ),
+        "s_tilde": Legend(f"s̃_{t}", "the attentional state", f"tanh(W_c [c_{t}; s_{t}])", (UNIT,)),
+    }
+    return entries if options.decoder == "classic" else entries | _look(options, i)
+
+
+def _look(options: ModelConfig, i: Index) -> Entries:
+    query = f"s_{i.p if options.decoder == 'bahdanau' else i.t}"
+    scores = {
+        "additive": f"v_aᵀ tanh(W_a {query} + U_a h_j)",
+        "dot": f"{query}ᵀ h_j",
+        "scaled_dot": f"{query}ᵀ h_j / √d",
+        "general": f"{query}ᵀ W_a h_j",
+        "concat": f"v_aᵀ tanh(W_a [{query}; h_j])",
+    }
+    return {
+        "e": Legend(f"e_{i.tj}", "scores", scores[str(options.score_name)], (SOURCE,)),
+        "alpha": Legend(f"α_{i.tj}", "attention weights", f"exp(e_{i.tj}) / Σ_k exp(e_{i.tj[:-1]}k)", (SOURCE,)),
+        "c": Legend(f"c_{i.t}", "the context", f"Σ_j α_{i.tj} h_j", (UNIT,)),
+    }
+
+
+def _transformer_source(options: ModelConfig, i: Index) -> Entries:
+    n, pre = i.level, options.norm == "pre"
+    read = f"h{i.below}_j" if i.layer > 1 else "x_j"
+    residual = f"{read} + a{n}_j + f{n}_j" if pre else f"LN(LN({read} + a{n}_j) + f{n}_j)"
+    top = f"h{_level(options.enc_layers)}_j" if i.several else "h_j of the last layer"
+    pairs, softmax = (HEAD, SOURCE, SOURCE), f"exp(u{n}_jk) / Σ_m exp(u{n}_jm)"
+    placed = "E[source token j] √d + PE(j − 1)"
+    return {
+        "x": Legend("x_j", "embeddings of the source tokens with their places", placed, (SOURCE, UNIT)),
+        "enc_self_e.l": Legend(f"u{n}_jk", "scores of the source with itself", "q_jᵀ k_k / √d_k", pairs),
+        "enc_self_alpha.l": Legend(f"β{n}_jk", "weights of the source over itself", softmax, pairs),
+        "enc_self_heads.l": Legend(f"r{n}_j", "what each head saw", f"Σ_k β{n}_jk v_k", (HEAD, SOURCE, UNIT)),
+        "enc_self_c.l": Legend(f"a{n}_j", "self-attention", f"W_o [all heads' r{n}_j] + b", (SOURCE, UNIT)),
+        "enc_ff.l": Legend(f"f{n}_j", "feed-forward layer", "W_2 max(0, W_1 · + b_1) + b_2", (SOURCE, UNIT)),
+        "h.l": Legend(f"h{n}_j", "what an encoder layer gives", residual, (SOURCE, UNIT)),
+        "h": Legend("h_j", "the encoder's states", f"LN({top})" if pre else top, (SOURCE, UNIT)),
+        "keys.l": Legend(f"k{n}_j", "the source's keys for a decoder layer", "W_k h_j", (HEAD, SOURCE, UNIT)),
+        "values.l": Legend(f"v{n}_j", "the source's values for a decoder layer", "W_v h_j + b", (HEAD, SOURCE, UNIT)),
+    }
+
+
+def _transformer_step(options: ModelConfig, i: Index) -> Entries:
+    t, n, pre = i.t, i.level, options.norm == "pre"
+    read = f"s{i.below}_{t}" if i.layer > 1 else f"y_{i.p}"
+    parts = (f"a{n}_{t}", f"c{n}_{t}", f"f{n}_{t}")
+    residual = f"{read} + {' + '.join(parts)}"
+    if not pre:
+        residual = "LN(LN(LN({} + {}) + {}) + {})".format(read, *parts)
+    back, look = i.tj[:-1] + "k", i.tj
+    top = f"s{_level(options.dec_layers)}_{t}" if i.several else f"s_{t} of the last layer"
+    last = f"α{_level(options.dec_layers) if i.several else ''}_{look}"
+    return {
+        "y": Legend(
+            f"y_{i.p}", "embedding of the previous token with its place", f"E[output token {i.p}] √d + PE", (UNIT,)
+        ),
+        "self_e.l": Legend(f"u{n}_{back}", "scores with the tokens so far", f"q_{t}ᵀ k_k / √d_k", (HEAD, POSITION)),
+        "self_alpha.l": Legend(
+            f"β{n}_{back}", "weights over the tokens so far", f"softmax over k of u{n}_{back}", (HEAD, POSITION)
+        ),
+        "self_heads.l": Legend(f"r{n}_{t}", "what each head saw of them", f"Σ_k β{n}_{back} v_k", (HEAD, UNIT)),
+        "self_c.l": Legend(parts[0], "self-attention", f"W_o [all heads' r{n}_{t}] + b", (UNIT,)),
+        "e.l": Legend(f"e{n}_{look}", "scores with the source", f"q_{t}ᵀ k{n}_j / √d_k", (HEAD, SOURCE)),
+        "alpha.l": Legend(f"α{n}_{look}", "attention weights", f"softmax over j of e{n}_{look}", (HEAD, SOURCE)),
+        "heads.l": Legend(f"z{n}_{t}", "what each head saw of the source", f"Σ_j α{n}_{look} v{n}_j", (HEAD, UNIT)),
+        "c.l": Legend(parts[1], "the context", f"W_o [all heads' z{n}_{t}] + b", (UNIT,)),
+        "ff.l": Legend(parts[2], "feed-forward layer", "W_2 max(0, W_1 · + b_1) + b_2", (UNIT,)),
+        "s.l": Legend(f"s{n}_{t}", "what a decoder layer gives", residual, (UNIT,)),
+        "s": Legend(f"s_{t}", "what the output layer reads", f"LN({top})" if pre else top, (UNIT,)),
+        "alpha": Legend(f"α_{look}", "attention weights, for maps", f"mean over the heads of {last}", (SOURCE,)),
+    }

@@ -1,0 +1,133 @@
+"""What a trace holds: every number of one output of one sentence, as named tuples, and as JSON.
+
+`plain` turns a trace into what the JSON file holds; a file is {"format": "mirada-trace", "version": 1, "traces": […]}.
+Field names below are the keys of the file, arrays are nested lists of numbers with nine significant digits (which is
+exact for float32). Tensors stand by name in the order of the system's own flow; `legend` says of each name its symbol,
+equation and what its axes are. Layers, heads, steps and source tokens are counted from 1.
+
+    recurrent encoder    x, then for each layer h.l, final.l, final_cell.l (LSTM); h, keys
+    recurrent start      (c of Cho), s_0.l, cell_0.l (LSTM)
+    classic step         y, s_prev, s.l, cell.l, (maxout)
+    bahdanau step        y, s_prev, e, alpha, c, s.l, cell.l, (maxout)
+    luong step           y, s_prev, (s_tilde_prev), s.l, cell.l, e, alpha, c, s_tilde
+    transformer encoder  x, then for each layer enc_self_e.l, enc_self_alpha.l, enc_self_heads.l, enc_self_c.l,
+                         enc_ff.l, h.l; h, then for each decoder layer keys.l, values.l
+    transformer step     y, then for each layer self_e.l, self_alpha.l, self_heads.l, self_c.l, e.l, alpha.l, heads.l,
+                         c.l, ff.l, s.l; s, alpha (the mean over the last layer's heads)
+
+With an attention edit, e is the model's own score and alpha the weights put in place of its softmax.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirada.config import ModelConfig
+from mirada.explain.edits import Edits
+from mirada.explain.legend import Legend
+
+FORMAT, VERSION = "mirada-trace", 1
+Named = dict[str, np.ndarray]
+
+
+class Token(NamedTuple):
+    """A vocabulary entry."""
+
+    id: int
+    token: str
+
+
+class Choice(NamedTuple):
+    """A next token and the model's natural log-probability of it; <pad> and <s> have none and are never choices."""
+
+    id: int
+    token: str
+    probability: float
+    log_probability: float
+    chosen: bool
+
+
+class Source(NamedTuple):
+    """What was read."""
+
+    text: str
+    tokens: tuple[str, ...]  # with </s>
+    ids: tuple[int, ...]
+    words: tuple[int | None, ...]  # the word each token belongs to; None for </s>
+
+
+class Output(NamedTuple):
+    """What was written; score = log_probability / penalty, penalty = ((5 + n) / 6)^alpha for n steps."""
+
+    text: str
+    tokens: tuple[str, ...]  # with </s> where it was produced
+    ids: tuple[int, ...]
+    words: tuple[int | None, ...]
+    finished: bool
+    log_probability: float
+    alpha: float
+    penalty: float
+    score: float
+
+
+class Moment(NamedTuple):
+    """One decoder step."""
+
+    step: int  # from 1
+    previous: Token  # y_{t-1}
+    forced: bool  # the token was given, not chosen
+    tensors: Named
+    logits: np.ndarray  # [V]
+    top: tuple[Choice, ...]  # likeliest first
+    chosen: Choice
+
+
+class Trace(NamedTuple):
+    """One output of one text."""
+
+    model: ModelConfig
+    method: str  # how the output was found
+    rank: int  # among the outputs of this text, from 1
+    edits: Edits | None
+    legend: dict[str, Legend]
+    source: Source
+    encoder: Named
+    start: Named
+    steps: tuple[Moment, ...]
+    output: Output
+    attention: np.ndarray | None  # [steps, source tokens]; None for classic
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: named tuples as objects, arrays and tuples as lists, numbers with nine digits."""
+    if isinstance(value, ModelConfig):
+        return resolved(value)
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def resolved(options: ModelConfig) -> dict[str, Any]:
+    """A model's options as values, with those in force where the paper's own were left to be."""
+    values = {**options.model_dump(), "score": options.score_name}
+    if options.decoder != "transformer":
+        values["bidirectional"] = options.both_directions
+    if options.decoder == "luong":
+        values["input_feeding"] = options.feeds_input
+    return values
+
+
+def document(traces: Sequence[Trace]) -> str:
+    """The JSON file of some traces, one line a trace."""
+    lines = ",\n".join(json.dumps(plain(one), ensure_ascii=False, allow_nan=False) for one in traces)
+    return f'{{"format": "{FORMAT}", "version": {VERSION}, "traces": [\n{lines}\n]}}\n'

@@ -1,0 +1,202 @@
+"""A trace for a terminal: the equations in the order of the system's own flow, with the numbers in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from mirada.data.vocabulary import BOS, SPECIAL_TOKENS
+from mirada.errors import ConfigError
+from mirada.explain.edits import Edits, is_replaced
+from mirada.explain.heatmap import cells, terminal_map
+from mirada.explain.legend import HEAD, SOURCE, UNIT, Legend, describe
+from mirada.explain.lines import (
+    bar,
+    equation,
+    folded,
+    number,
+    padded,
+    shortened,
+    side_by_side,
+    vector,
+    visible,
+    weighted_sum,
+)
+from mirada.explain.record import Moment, Named, Trace
+
+LABEL = 16  # most cells of a token in a table
+BEGIN = SPECIAL_TOKENS[BOS]
+
+
+def walkthrough(trace: Trace, *, width: int = 80, step: int | None = None) -> str:
+    """The whole of a trace within `width` cells, or one step of it. Raises ConfigError if there is no such step."""
+    if step is not None and not 1 <= step <= len(trace.steps):
+        raise ConfigError(f"--step {step}: no such step; this output has steps 1 to {len(trace.steps)}")
+    lines = list(_head(trace, width))
+    if step is not None:
+        return "\n".join([*lines, *_step(trace, trace.steps[step - 1], width)])
+    for title, tensors in (("Encoder", trace.encoder), ("Start", trace.start)):
+        if tensors:
+            lines += ["", title, *_tensors(trace, tensors, None, width)]
+    for moment in trace.steps:
+        lines += _step(trace, moment, width)
+    return "\n".join([*lines, "", *_result(trace, width), *_map(trace, width)])
+
+
+def compare(before: Trace, after: Trace, *, width: int = 80) -> str:
+    """Two outputs of a text side by side: as the model is, and edited."""
+    left, right = (_summary(one) for one in (before, after))
+    return "\n".join(side_by_side(left, right, width))
+
+
+def _summary(trace: Trace) -> list[str]:
+    output = trace.output
+    tokens = " ".join(map(visible, output.tokens))
+    score = f"score {number(output.score)}, ln p {number(output.log_probability)}"
+    return [edit_name(trace.edits) if trace.edits else "unedited", visible(output.text), tokens, score]
+
+
+def edit_name(edits: Edits) -> str:
+    """The edits in words."""
+    parts = []
+    if edits.edge:
+        parts.append(f"step {edits.edge[0]} looks only at source token {edits.edge[1]}")
+    elif edits.attention:
+        parts.append(f"attention {edits.attention} from step {edits.from_step}")
+    if edits.no_input_feeding:
+        parts.append("no input feeding")
+    if edits.drop_head:
+        parts.append(f"head {edits.drop_head[0]}.{edits.drop_head[1]} dropped")
+    return ", ".join(parts)
+
+
+def _head(trace: Trace, width: int) -> Iterator[str]:
+    options = trace.model
+    flow = [options.decoder] if options.decoder == "transformer" else [options.decoder, options.rnn_type]
+    score = [f"score {options.score_name}"] if options.score_name else []
+    yield from folded(f"{', '.join([*flow, *score])}; {trace.method}, output {trace.rank}", width)
+    if trace.edits:
+        yield from folded(f"edited: {edit_name(trace.edits)}", width)
+    for name, tokens in (("source", trace.source.tokens), ("output", trace.output.tokens)):
+        yield from folded(f"{name}  " + " ".join(f"{j}:{visible(token)}" for j, token in enumerate(tokens, 1)), width)
+
+
+def _step(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
+    t = moment.step
+    yield ""
+    previous, chosen = visible(moment.previous.token), visible(moment.chosen.token)
+    yield from folded(f"Step {t}: reads {previous}, writes {chosen}", width)
+    yield from _tensors(trace, moment.tensors, t, width)
+    yield from _choices(trace, moment, width)
+
+
+def _tensors(trace: Trace, tensors: Named, step: int | None, width: int) -> Iterator[str]:
+    for name, values in tensors.items():
+        about = describe(trace.model, name, step)
+        shown = about.symbol if about.symbol == about.equation else f"{about.symbol} = {about.equation}"
+        if trace.edits and name.split(".")[0] == "alpha" and is_replaced(trace.edits, step or 0):
+            shown = f"{about.symbol} replaced ({trace.edits.attention})"
+        if about.axes == (UNIT,):
+            if name == "c" and "alpha" in tensors:
+                shown += f" = {weighted_sum(tensors['alpha'], 'h')}"
+            yield from equation(shown, values, width)
+        else:
+            yield from folded(f"{shown}: {about.meaning}", width, indent=2)
+            if not _is_told(trace, name, tensors):
+                yield from _rows(trace, name, tensors, about, width)
+
+
+def _is_told(trace: Trace, name: str, tensors: Named) -> bool:
+    """Whether these numbers stand elsewhere: scores beside their weights, the top layer's states as that layer's."""
+    top = tensors.get(f"h.{trace.model.enc_layers}")
+    return name == "e" or (name == "h" and top is not None and np.array_equal(top, tensors["h"]))
+
+
+def _rows(trace: Trace, name: str, tensors: Named, about: Legend, width: int) -> Iterator[str]:
+    """What stands below the equation of something with more axes than one."""
+    values = tensors[name]
+    if about.axes == (SOURCE, UNIT):
+        for label, row in zip(_labels(trace, width), values, strict=True):
+            yield f"{label} {vector(row, width - cells(label) - 1)}"
+    elif about.axes == (SOURCE,):
+        yield from _look(trace, values, tensors.get("e"), width)
+    elif len(about.axes) == 2 and about.axes[0] == HEAD:
+        yield from _heads(trace, values, about, width)
+    else:
+        axes, shape = (" × ".join(map(str, part)) for part in (about.axes, values.shape))
+        yield from folded(f"({axes}: {shape}; the numbers: --format json)", width, indent=4)
+
+
+def _labels(trace: Trace, width: int) -> list[str]:
+    """Number and token of each source token, all equally wide."""
+    most = max(4, min(LABEL, width // 5))
+    tokens = [shortened(visible(token), most) for token in trace.source.tokens]
+    size = max(map(cells, tokens))
+    return [f"    {j:>2} {padded(token, size)}" for j, token in enumerate(tokens, start=1)]
+
+
+def _look(trace: Trace, alpha: np.ndarray, scores: np.ndarray | None, width: int) -> Iterator[str]:
+    """Scores, weights and bars, one line a source token."""
+    for j, (label, weight) in enumerate(zip(_labels(trace, width), alpha.tolist(), strict=True)):
+        score = "" if scores is None else f" e {number(float(scores[j])):>6}"
+        line = f"{label}{score} α {number(weight):>6} "
+        yield (line + bar(weight, width - cells(line))).rstrip()
+
+
+def _heads(trace: Trace, values: np.ndarray, about: Legend, width: int) -> Iterator[str]:
+    """One line a head: the vector, or the tokens with the largest numbers."""
+    for head, row in enumerate(values, start=1):
+        name = f"head {head}"
+        if about.axes[1] == UNIT:
+            yield f"    {name}  {vector(row, width - cells(name) - 6)}"
+            continue
+        labels = trace.source.tokens if about.axes[1] == SOURCE else (BEGIN, *trace.output.tokens)
+        best = np.argsort(-row, kind="stable")[:4].tolist()
+        terms = [f"{number(float(row[j]))} {visible(labels[j])}" for j in best]
+        more = ["…"] if len(row) > len(best) else []
+        yield from folded(f"{name}  {' · '.join([*terms, *more])}", width, indent=4)
+
+
+def _choices(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
+    """The likeliest next tokens, the one taken marked."""
+    readout = next(name for name in ("s_tilde", "maxout", "s", f"s.{trace.model.dec_layers}") if name in moment.tensors)
+    read = describe(trace.model, readout, moment.step).symbol
+    yield from folded(f"p(y_{moment.step}) = softmax(W_y {read} + b_y)", width, indent=2)
+    listed = [*moment.top, *([] if any(choice.chosen for choice in moment.top) else [moment.chosen])]
+    tokens = [shortened(visible(choice.token), max(4, width // 3)) for choice in listed]
+    for token, choice in zip(tokens, listed, strict=True):
+        mark, given = "▸" if choice.chosen else " ", " (given)" if choice.chosen and moment.forced else ""
+        ln = f"ln p = {number(choice.log_probability)}{given}"
+        yield f"   {mark} {number(choice.probability):>7} {padded(token, max(map(cells, tokens)))} {ln}"
+
+
+def _result(trace: Trace, width: int) -> Iterator[str]:
+    """The output, and its score written out."""
+    output, n = trace.output, len(trace.steps)
+    yield from folded(f"Output  {visible(output.text)}", width)
+    if not output.finished:
+        yield from folded("the limit was reached before </s>", width, indent=2)
+    terms = " + ".join(f"ln p(y_{step.step})" for step in trace.steps[:2]) + (" + …" if n > 2 else "")
+    total = " ".join(
+        f"{'' if place == 0 else '+ '}{number(value)}" if value > 0 or place == 0 else f"− {number(-value)}"
+        for place, value in enumerate(step.chosen.log_probability for step in trace.steps)
+    )
+    log_p, alpha = number(output.log_probability), number(output.alpha)
+    yield from folded(f"ln p = {terms} = {total} = {log_p}", width, indent=2)
+    divided = f"{log_p} / ((5 + {n}) / 6)^{alpha} = {log_p} / {number(output.penalty)} = {number(output.score)}"
+    yield from folded(f"score = ln p / ((5 + n) / 6)^α = {divided}", width, indent=2)
+
+
+def _map(trace: Trace, width: int) -> Iterator[str]:
+    if trace.attention is None:
+        return
+    yield ""
+    which = ", mean over the last layer's heads" if trace.model.decoder == "transformer" else ""
+    yield from folded(f"Attention α_tj{which}: each row a token written, darker = looked at more", width)
+    yield terminal_map(trace.attention, *map(plain_labels, (trace.output.tokens, trace.source.tokens)), width=width)
+
+
+def plain_labels(tokens: Sequence[str]) -> list[str]:
+    """Tokens for a map's margins, without the mark of a word's beginning."""
+    return [token.lstrip("▁") or token for token in tokens]

@@ -1,0 +1,77 @@
+"""Small trainings by the command line, and what is in their folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cli_tools import flags, reversals, works, write_pairs
+from mirada import checkpoint
+from mirada.checkpoint import read_archive
+
+Tensors = dict[str, torch.Tensor]
+PAIRS = reversals(60, lengths=(2, 5), seed=3, symbols="abcde")
+SMALL = {
+    "device": "cpu",
+    "tokenizer": "word",
+    "batch-size": 10,
+    "warmup-steps": 3,
+    "learning-rate": 0.01,
+    "embedding-dim": 8,
+    "hidden-size": 8,
+}
+
+
+def write_data(folder: Path) -> dict[str, object]:
+    """Write fifty pairs to train on, five batches, and ten to validate on; returns the options that name them."""
+    files = {"tsv": PAIRS[:50], "dev-tsv": PAIRS[50:]}
+    return {name: write_pairs(folder / name, pairs) for name, pairs in files.items()}
+
+
+def trains(folder: Path, *options: dict[str, object]) -> str:
+    """Train into a folder; returns what was said meanwhile."""
+    given = {name: value for part in options for name, value in part.items()}
+    ran = works("train", *flags(SMALL | given | {"model-dir": folder}))
+    assert ran.lines == [str(folder)]
+    return ran.errors
+
+
+def progress(folder: Path) -> dict[str, Any]:
+    """Where the training in a folder stands."""
+    return dict(read_archive(folder / checkpoint.RESUME).note["progress"])
+
+
+def weights(folder: Path, kind: str = "model") -> Tensors:
+    """The weights as training left them, or with `average` their moving average."""
+    tensors = read_archive(folder / checkpoint.RESUME).tensors
+    return {name.partition(".")[2]: tensor for name, tensor in tensors.items() if name.startswith(f"{kind}.")}
+
+
+def best(folder: Path) -> Tensors:
+    """The weights that were kept."""
+    return read_archive(folder / checkpoint.WEIGHTS).tensors
+
+
+def different(first: Tensors, second: Tensors) -> list[str]:
+    """The names under which two sets of tensors are not equal, bit by bit."""
+    assert first.keys() == second.keys()
+    return [name for name in first if not torch.equal(first[name], second[name])]
+
+
+def distance(first: Tensors, second: Tensors) -> float:
+    """The largest difference between two sets of tensors."""
+    return max(float((first[name] - second[name]).abs().max()) for name in first)
+
+
+def assert_same(first: Path, second: Path) -> None:
+    """Two trainings are the same: best and last weights, optimiser, random state, place, and the log."""
+    for name in (checkpoint.WEIGHTS, checkpoint.RESUME):
+        archives = read_archive(first / name), read_archive(second / name)
+        assert different(archives[0].tensors, archives[1].tensors) == []
+        for archive in archives:
+            archive.note.get("progress", {}).pop("seconds", None)
+        assert archives[0].note == archives[1].note
+    for name in ("validations.tsv", "metrics.json", *checkpoint.TOKENIZERS):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
