@@ -15,7 +15,7 @@ from cli_tools import ENVIRONMENT, command, flags, one_line, refusal
 from mirada import checkpoint
 from training_tools import SMALL, assert_same, progress, trains, write_data
 
-UPDATES = 300
+UPDATES = 200
 OPTIONS = {"max-updates": UPDATES, "epochs": 999, "patience": 999, "valid-every": 10, "ema-decay": 0.9, "dropout": 0.3}
 
 

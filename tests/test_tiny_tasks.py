@@ -21,7 +21,7 @@ SHARED = {
 }
 LOOKING = {"embedding-dim": 96, "hidden-size": 96, "learning-rate": 4e-3, "max-updates": 300}
 # Through one vector, bit by bit: more updates for fewer symbols.
-CLASSIC = {"decoder": "classic", "embedding-dim": 64, "hidden-size": 128, "learning-rate": 3e-3, "max-updates": 500}
+CLASSIC = {"decoder": "classic", "embedding-dim": 64, "hidden-size": 128, "learning-rate": 5e-3, "max-updates": 600}
 SYSTEMS: dict[str, dict[str, object]] = {
     "bahdanau": LOOKING | {"decoder": "bahdanau", "rnn-type": "gru"},
     "luong-dot": LOOKING | {"decoder": "luong", "score": "dot"},
@@ -41,8 +41,8 @@ SYSTEMS: dict[str, dict[str, object]] = {
 
 def parts(lengths: tuple[int, int]) -> tuple[list[Pair], list[Pair], list[Pair]]:
     """Train, dev and test pairs, no source twice."""
-    pairs = reversals(4300, lengths=lengths, seed=1)
-    return pairs[:4000], pairs[4000:4100], pairs[4100:]
+    pairs = reversals(6300, lengths=lengths, seed=1)
+    return pairs[:6000], pairs[6000:6100], pairs[6100:]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -42,7 +42,7 @@ def limited(place: Path, known: Reference, tries: int, rng: random.Random) -> Ou
         time.sleep(rng.uniform(0.0, 0.7 * known.loop_seconds))
         pid = command.process.pid
         if pid is not None and command.process.is_alive():
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
         results.append(_failed_well(command, folder, "File too large"))
         results[-1] += go_on(folder, known, place / f"limited{number}-again.log")
     remark = "one clear line, exit code 2; last good model and saved state load; without the limit it ends bit-equal"

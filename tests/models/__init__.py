@@ -1,1 +1,1 @@
-"""A package, so that these tests share systems.py and can import the reference equations beside it."""
+"""A package, so that these tests share systems.py."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
@@ -49,24 +47,6 @@ def test_a_forced_weight_of_one_makes_that_state_the_context(decoder: str, score
         else:
             assert_same(forced.scores, free.scores, 0.0, options)
             assert_same(forced.context, memory.states[torch.arange(3), LENGTHS - 1], 1e-15, options)
-
-
-@pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)
-def test_all_steps_at_once_take_forced_weights_too(decoder: str, score: str | None) -> None:
-    """Weights `[B, 1, S]` hold for every step of a sentence, and for every hypothesis of it."""
-    for options in some_systems(decoder, score):
-        model = build(options)
-        model.encode = forcing(model)
-        memory = model.encode(SOURCE, LENGTHS)
-        outputs = model(SOURCE, LENGTHS, TARGET, with_attention=True)
-        assert_same(outputs.attention, last_word().expand_as(outputs.attention), 0.0, options)
-        assert_same(outputs.hidden[:, 0], first_step(model, memory).hidden, 1e-12, options)
-
-
-def forcing(model: AnyModel) -> Callable[[Tensor, Tensor], Memory]:
-    """Return the model's `encode`, with forced weights in what it returns."""
-    encode = model.encode
-    return lambda source, lengths: encode(source, lengths)._replace(forced=last_word())
 
 
 @pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)

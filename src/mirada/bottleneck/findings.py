@@ -13,6 +13,7 @@ from mirada.report import numbers
 
 Results = Mapping[str, Any]
 VASWANI = "Vaswani et al. (2017, section 3.2.1)"
+LEARNED = 20.0  # percent of a metric, or of 100 − an error rate, below which differences mean little
 UNFINISHED = "Nothing was found: the runs that it takes were not finished."
 
 
@@ -29,6 +30,19 @@ def lengths_finding(results: Results) -> str:
         f"From sources of up to {limit} {results['unit']} to those of {limit + 1} to {2 * limit}, {metric} goes with "
     )
     return f"{opening}{levels}: {_lengths_verdict(results)}."
+
+
+def _hardly_learned(results: Results) -> str:
+    """What to say where no system has learned enough for differences to mean anything, else nothing."""
+    metric = results["metric"]
+    values = [row.get("short", row)["value"] for row in results["systems"]]
+    if better(metric) == "lower":
+        hopeless, best = min(values) > 100 - LEARNED, min(values)
+    else:
+        hopeless, best = max(values) < LEARNED, max(values)
+    if not hopeless:
+        return ""
+    return f"Nothing can be said: no system has learned enough ({metric} {best:.1f} at best); train longer (--updates)."
 
 
 def _lengths_verdict(results: Results) -> str:
@@ -48,6 +62,8 @@ def capacity_finding(results: Results) -> str:
     """Does width make up for attention?"""
     if "attention_minus_widest" not in results:
         return UNFINISHED
+    if weak := _hardly_learned(results):
+        return weak
     rows = {f"{row['system']}-{row['width']}": row for row in results["systems"]}
     wide, narrow, small = (rows[results[name]] for name in ("widest", "narrowest", "attention"))
     sign = -1 if better(results["metric"]) == "lower" else 1

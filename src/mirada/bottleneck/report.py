@@ -84,8 +84,8 @@ def _capacity(part: Results) -> list[Block]:
 
 def _forgetting(part: Results) -> list[Block]:
     blocks: list[Block] = [
-        f"Random sequences of {part['symbols']} symbols, width {part['width']}; accuracy of the symbol that stands at each "
-        f"source position, with the right output before it, on sequences of {part['length']} symbols."
+        f"Random sequences of {part['symbols']} symbols, width {part['width']}; accuracy of the symbol that stands at "
+        f"each source position, with the right output before it, on sequences of {part['length']} symbols."
     ]
     for task in dict.fromkeys(row["task"] for row in part["systems"]):
         rows = [row for row in part["systems"] if row["task"] == task]
@@ -145,15 +145,13 @@ def _row(look: Results, name: str) -> Results:
 
 def _ratios(first: str, caption: str, looks: Sequence[Results], key: str) -> Table:
     names = [row["name"] for row in looks[0][key]]
-    rows = []
-    for i, name in enumerate(names):
-        found = [look[key][i] for look in looks]
-        cells = [
-            f"{_interval(row['ratio'], row['low'], row['high'], 2)} ({row['seconds'] * MICRO:.0f} µs)" for row in found
-        ]
-        rows.append([name, *cells])
+    rows = [[name, *(_ratio(look[key][i]) for look in looks)] for i, name in enumerate(names)]
     lengths = [str(look["length"]) for look in looks]
     return Table(f"{caption}, 95 % intervals of the median (and its time), by source words", [first, *lengths], rows)
+
+
+def _ratio(row: Results) -> str:
+    return f"{_interval(row['ratio'], row['low'], row['high'], 2)} ({row['seconds'] * MICRO:.0f} µs)"
 
 
 def _bytes(looks: Sequence[Results], names: Sequence[str]) -> Table:

@@ -63,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def say(message: str) -> None:
     """Show one line on standard error, whatever stands in file names or in a file's options."""
     line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in message)
-    print(f"mirada: {line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + '…'}", file=sys.stderr)
+    with suppress(OSError):  # nobody reads it: the exit code still tells
+        print(f"mirada: {line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + '…'}", file=sys.stderr)
 
 
 def _drop_output() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -77,7 +76,7 @@ def check(arguments: Sequence[str]) -> int:
     data = parse({"data": collect(values).get("data", {})}).data
     unknown = _unknown_rates(values.model)
     report = check_corpus(data, test=_test(values, data), source_unknown=unknown[0], target_unknown=unknown[1])
-    sys.stdout.write(to_json(report) if values.json else to_text(report))
+    print(to_json(report) if values.json else to_text(report))
     return exit_code(report)
 
 

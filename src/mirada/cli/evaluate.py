@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
     if (values.model is None) == (values.hyp is None):
         raise ConfigError("give either a model folder with --src/--tgt (or --tsv, --jsonl), or --hyp with --ref")
     outputs, kind = _given(values) if values.model is None else _translated(values)
-    names = values.metrics.split(",") if values.metrics else DEFAULT[kind]
+    names = [name.strip() for name in values.metrics.split(",")] if values.metrics else DEFAULT[kind]
 
     from mirada.evaluation.bootstrap import interval
     from mirada.evaluation.metrics import evaluate
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
         rows.append({"metric": metric.name, "value": metric.value, "low": low, "high": high, "made": metric.signature})
     buckets = _by_length(outputs, rows[0]["metric"]) if outputs.sources else []
     report = {"items": len(outputs.hypotheses), "metrics": rows, "by_length": buckets}
-    print(json.dumps(report, indent=1, ensure_ascii=False) if values.json else _text(report), end="")
+    print(json.dumps(report, indent=1, ensure_ascii=False) if values.json else _text(report))
     return 0
 
 
@@ -153,4 +153,4 @@ def _text(report: dict[str, Any]) -> str:
             f"  {b['length']:<18}{b['value']:7.2f}  [{b['low']:.2f}, {b['high']:.2f}]  {b['count']} items"
             for b in report["by_length"]
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)

@@ -210,13 +210,17 @@ def _verify(path: Path, translator: Translator) -> int:
     from mirada.explain.verify import TOLERANCE, read_traces, summary, verify
 
     verdicts = verify(read_traces(path), translator)
-    for number, verdict in enumerate(verdicts, start=1):
-        for leaf in verdict.faults:
-            print(f"trace {number}, {leaf.where}: the file has {leaf.found!r}, the weights give {leaf.expected!r}")
+    lines = [
+        f"trace {number}, {leaf.where}: the file has {leaf.found!r}, the weights give {leaf.expected!r}"
+        for number, verdict in enumerate(verdicts, start=1)
+        for leaf in verdict.faults
+    ]
+    lines.append(f"{'name':<24} {'values':>9}  largest difference")
     rows = summary(verdicts)
-    print(f"{'name':<24} {'values':>9}  largest difference")
-    for row in rows:
-        print(f"{row.name:<24} {row.values:>9,}  {row.difference:.1e}")
+    lines += [f"{row.name:<24} {row.values:>9,}  {row.difference:.1e}" for row in rows]
     good = rows[-1].difference <= TOLERANCE
-    print(f"{'every value agrees with' if good else 'NOT what is computed from'} the weights (tolerance {TOLERANCE:g})")
+    lines.append(
+        f"{'every value agrees with' if good else 'NOT what follows from'} the weights (tolerance {TOLERANCE:g})"
+    )
+    _put(None, ("\n".join(lines) + "\n").encode(errors="backslashreplace"))
     return 0 if good else 1

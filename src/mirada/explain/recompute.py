@@ -1,6 +1,6 @@
 """A trace made again from the weights in plain NumPy, without the models, the search, or torch's functions.
 
-Of a trace it takes the text, the output's ids, the edits, the length penalty's α and how many choices to list.
+Of a trace it takes the text, the output's ids, the edits, how many choices to list, and how the output was found.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mirada.data.tokenizer import Tokenizer
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.explain.edits import Edits, edit_weights, forced_weights, normal
 from mirada.explain.legend import legend
-from mirada.explain.record import Choice, Moment, Output, Source, Token, Trace, plain
+from mirada.explain.record import BEGUN, WHOLE, Choice, Moment, Output, Source, Token, Trace, plain
 from mirada.explain.reference import Array, Run, Weights, systems
 from mirada.translator import END, Translator
 
@@ -25,7 +25,7 @@ TIE = 1e-4  # log-probabilities this near may be listed in either order
 
 def weights_of(translator: Translator) -> Weights:
     """The model's weights in float64, by their names in model.safetensors (and those that share them)."""
-    return {name: np.array(value.double().cpu()) for name, value in translator.model.state_dict().items()}
+    return {name: value.cpu().double().numpy().copy() for name, value in translator.model.state_dict().items()}
 
 
 def recompute(found: Mapping[str, Any], rank: int, translator: Translator, weights: Weights) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def recompute(found: Mapping[str, Any], rank: int, translator: Translator, weigh
         run.encoder,
         run.start,
         steps,
-        _output(steps, float(found["output"]["alpha"]), translator.target_tokenizer),
+        _output(steps, float(found["method"].rpartition("alpha ")[2]), translator.target_tokenizer),
         np.stack(looks) if looks else None,
     )
     plainly: dict[str, Any] = plain(made)
@@ -123,9 +123,9 @@ def _moments(found: Mapping[str, Any], run: Run, path: list[int], tokenizer: Tok
 
 def _given(flags: Sequence[bool], method: str) -> int:
     """How many tokens were given: all, those before the first that was not, or none, as the method says."""
-    if method == "given output":
+    if method.startswith(WHOLE):
         return len(flags)
-    return [*flags, False].index(False) if method.endswith("after a given beginning") else 0
+    return [*flags, False].index(False) if BEGUN in method else 0
 
 
 def _likeliest(log_p: Array, listed: Sequence[Any]) -> list[int]:

@@ -31,6 +31,7 @@ from mirada.explain.edits import Edits
 from mirada.explain.legend import Legend
 
 FORMAT, VERSION = "mirada-trace", 1
+WHOLE, BEGUN = "given output", "after a given beginning"
 Named = dict[str, np.ndarray]
 
 
@@ -90,7 +91,7 @@ class Trace(NamedTuple):
     """One output of one text."""
 
     model: ModelConfig
-    method: str  # how the output was found
+    method: str  # how the output was found, with WHOLE or BEGUN where it was given; at the end the score's alpha
     rank: int  # among the outputs of this text, from 1
     edits: Edits | None
     legend: dict[str, Legend]

@@ -19,7 +19,7 @@ from mirada.decoding import penalty, producible
 from mirada.errors import ConfigError, DataError
 from mirada.explain.edits import Edits, check_model, check_range, edited, normal
 from mirada.explain.legend import legend
-from mirada.explain.record import Choice, Moment, Named, Output, Source, Token, Trace, plain
+from mirada.explain.record import BEGUN, WHOLE, Choice, Moment, Named, Output, Source, Token, Trace, plain
 from mirada.inference import Request, search_all, with_end
 from mirada.translator import END, Translator
 
@@ -76,7 +76,7 @@ def trace(
         check_model(edits, settings)
         check_range(edits, len(source.ids), max(len(path.ids) for path in paths(model)))
         model = edited(model, edits, settings)
-    method = "given output" if reference is not None else _method(options, forced=bool(given))
+    method = _method(options, whole=reference is not None, begun=bool(given))
     setting = Setting(translator, model, source, method, edits, options.alpha, top_k)
     return [_trace(setting, path, rank) for rank, path in enumerate(paths(model), start=1)]
 
@@ -93,9 +93,11 @@ def read_source(translator: Translator, text: str, most: int) -> Source:
     return Source(text, (*(piece.text for piece in pieces), END), ids, (*(piece.word for piece in pieces), None))
 
 
-def _method(options: SearchConfig, *, forced: bool) -> str:
+def _method(options: SearchConfig, *, whole: bool, begun: bool) -> str:
+    """How the output was found, and the α of its score."""
     found = "greedy" if options.beam_size == 1 else f"beam search, {options.beam_size} hypotheses"
-    return ("sampling" if options.sample else found) + (", after a given beginning" if forced else "")
+    chosen = ("sampling" if options.sample else found) + (f", {BEGUN}" if begun else "")
+    return f"{WHOLE if whole else chosen}, alpha {options.alpha}"
 
 
 def _found(model: Any, request: Request, options: SearchConfig, device: torch.device) -> list[Path]:

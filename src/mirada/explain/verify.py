@@ -1,7 +1,7 @@
 """Is every number of a file of traces what the weights give? All of it is computed again, in plain NumPy.
 
 What the file says was read and written (the text, the output's ids, the edits) is taken as given; everything else,
-strings too, is made again and must be the same. What cannot be made again is only how the output was found.
+strings too, is made again and must be the same. Only how the output was found is not: no search is made.
 """
 
 from __future__ import annotations

@@ -1,0 +1,58 @@
+"""The READMEs say what is there: every file in the tree, every command a real one, both languages alike."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from mirada.cli import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+READMES = ("README.md", "README.es.md")
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_tree_is_the_one_the_docstrings_make():
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        from readme_tree import with_tree
+    finally:
+        sys.path.pop(0)
+    assert with_tree(text("README.md")) == text("README.md"), "run: python tools/readme_tree.py"
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_file_of_the_package_stands_in_the_tree(name):
+    tree = text(name).split("<!-- tree -->")[1]
+    missing = [path.name for path in (ROOT / "src/mirada").rglob("*.py") if path.name not in tree]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_command_shown_exists(name):
+    shown = set(re.findall(r"mirada (\w+) ", " ".join(re.findall(r"```\n(.*?)```", text(name), re.S))))
+    assert shown <= set(COMMANDS) | {"data"}
+    assert set(COMMANDS) - {"demo"} <= shown
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_flag_shown_is_one_that_train_or_another_command_knows(name):
+    from mirada.configfile import leaves
+
+    known = {leaf.replace("_", "-") for _, leaf in leaves()}
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/mirada/cli").glob("*.py"))
+    for flag in re.findall(r"--([a-z][a-z-]+)", text(name)):
+        assert flag in known or f'"--{flag}"' in sources, flag
+
+
+def test_both_languages_have_the_same_sections_and_commands():
+    english, spanish = (text(name) for name in READMES)
+    assert english.count("\n## ") == spanish.count("\n## ")
+    commands = [re.findall(r"^mirada [^#\n]+", part, re.M) for part in (english, spanish)]
+    assert [line.split("#")[0].rstrip() for line in commands[0]] == [line.rstrip() for line in commands[1]]
