@@ -17,6 +17,7 @@ from mirada.cli import main
 
 # One thread, as everywhere in the tests: with another number the sums of floats differ in the last bit.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+ENVIRONMENT.pop("PYTHONUNBUFFERED", None)  # with it, what goes wrong when Python writes the rest at the end is not seen
 Pair = tuple[str, str]
 
 
@@ -42,10 +43,7 @@ def mirada(*arguments: object, given: str | bytes = b"") -> Ran:
             text = io.TextIOWrapper(buffer, encoding="utf-8", newline="", write_through=True)
             stack.enter_context(patch.object(sys, name, text))
             stack.callback(text.detach)
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as end:  # argparse leaves so after --help
-            code = int(end.code or 0)
+        code = main([str(argument) for argument in arguments])
         return Ran(code, raw[1].getvalue().decode(), raw[2].getvalue().decode())
 
 
@@ -57,7 +55,7 @@ def works(*arguments: object, given: str | bytes = b"") -> Ran:
 
 
 def refusal(*arguments: object, given: str | bytes = b"") -> str:
-    """Run a command that must be refused: exit code 2, nothing on standard output, and this one line on standard error."""
+    """Run a command that must be refused: exit code 2, nothing on standard output. Returns the error's one line."""
     ran = mirada(*arguments, given=given)
     assert (ran.code, ran.output) == (2, ""), ran
     return one_line(ran.errors)

@@ -160,7 +160,9 @@ def test_one_vocabulary_and_one_embedding(tmp_path):
     model = load(tmp_path / "one", device="cpu").model
     assert model.encoder.embedding.weight is model.embedding.weight is model.output.weight
     names = [checkpoint.TOKENIZERS, checkpoint.TOKENIZERS[::-1]]
-    assert [(tmp_path / "one" / first).read_bytes() == (tmp_path / "one" / second).read_bytes() for first, second in names]
+    assert [
+        (tmp_path / "one" / first).read_bytes() == (tmp_path / "one" / second).read_bytes() for first, second in names
+    ]
     assert "vocabularies 7 and 7\n" in trains(tmp_path / "two", data)
     # Three tables of 7 × 8 became one of 10 × 8; the output's bias grew by three.
     assert count(tmp_path / "two") - count(tmp_path / "one") == 3 * 7 * 8 - 10 * 8 - 3

@@ -16,10 +16,18 @@ from mirada.explain.trace import plain, trace
 from mirada.translator import load
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --virtual-time-budget=3000 --dump-dom"
-).split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--virtual-time-budget=3000",
+    "--dump-dom",
+]
 READ = """<script>
 const slider = document.getElementById("step");
 slider.value = STEP; slider.dispatchEvent(new Event("input"));
@@ -30,7 +38,8 @@ output.textContent = JSON.stringify({
   step: document.getElementById("steplabel").textContent, cells,
   here: document.querySelector("#output .here").textContent,
   top: [...document.querySelectorAll("#top tr")].map(r => r.children[1].textContent),
-  numbers: Object.fromEntries([...document.querySelectorAll("#tensors details")].map(d => [d.dataset.name, d.querySelector("pre").textContent])),
+  numbers: Object.fromEntries([...document.querySelectorAll("#tensors details")].map(
+    d => [d.dataset.name, d.querySelector("pre").textContent])),
   headings: [...document.querySelectorAll("h2")].map(h => h.textContent)});
 document.body.append(output);
 </script></body>"""

@@ -34,21 +34,22 @@ FLOWS = {
 
 
 def test_numbers_by_hand() -> None:
-    assert [number(value) for value in (-0.484, 0.0, -0.0, 0.0031, 12.0, 2.2e-6)] == [
+    assert [number(value) for value in (-0.484, 0.0, -0.0, -0.0031, 12.0, 2.2e-6)] == [
         "−0.48",
         "0.00",
         "0.00",
-        "0.0031",
+        "−0.0031",
         "12.00",
         "2.2e−06",
     ]
-    assert [component(value) for value in (-0.004, 0.126)] == ["0.00", "0.13"]
+    assert [component(value) for value in (-0.004, 0.126, -0.126)] == ["0.00", "0.13", "−0.13"]
     assert vector(np.array([0.12, -0.48, 0.03]), 40) == "[0.12 −0.48 0.03] (3)"
     assert vector(np.arange(9.0), 30) == "[0.00 1.00 2.00 3.00 …] (9)"
     assert bar(0.5, 50) == "█" * 10
     assert bar(0.525, 50) == "█" * 10 + "▌"
     assert weighted_sum(np.array([0.2, 0.62, 0.18]), "h") == "0.62·h_2 + 0.20·h_1 + 0.18·h_3"
     assert weighted_sum(np.array([0.3, 0.2, 0.2, 0.15, 0.15]), "h").endswith(" + …")
+    assert weighted_sum(np.full(500, 0.002), "h") == "…"
     assert equation("c", np.array([1.0, 2.0]), 80) == ["  c = [1.00 2.00] (2)"]
     assert shortened("abcdef", 4) == "abc…"
 

@@ -1,7 +1,7 @@
 """Experiment 4: what one look at the source costs as it grows, for each score function, in time and in memory.
 
-All systems are timed in turn, again and again, so that whatever else the machine does hits them alike; what is reported
-is the median of the ratios within a turn, and a bootstrap interval of that median.
+All are timed in turn, in an order drawn anew each turn, so that whatever else the machine does hits them alike; what is
+reported is the median of the ratios within a turn, and a bootstrap interval of that median.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -97,9 +98,11 @@ def interleaved(
     for call in calls.values():  # what is done once only
         call()
     times = {name: np.empty(repeats) for name in calls}
+    order, rng = list(calls), Random(SEED)
     for turn in range(repeats):
-        for name, call in calls.items():
-            times[name][turn] = _seconds(call, device)
+        rng.shuffle(order)  # or one would always come after the call that leaves the caches worst
+        for name in order:
+            times[name][turn] = _seconds(calls[name], device)
     return {
         name: {"seconds": float(np.median(found)), **ratio(found, times[reference])} for name, found in times.items()
     }

@@ -18,7 +18,7 @@ from mirada.bottleneck.translation import (
     lengths_results,
     plan_translation,
 )
-from mirada.compare.jobs import Launch, Task, failure, prepare, read_json, run_all, state, write_json
+from mirada.compare.jobs import Launch, Task, failure, plain, prepare, read_json, run_all, state, write_json
 from mirada.compare.results import environment
 from mirada.errors import ConfigError, suggestion
 from mirada.files import locked
@@ -39,7 +39,7 @@ def bottleneck(request: Request, show: Show, *, resume: bool = False, launch: La
         raise ConfigError(f"{request.out} holds experiments already; add --resume to go on, or choose another --out")
     (request.out / "parts").mkdir(parents=True, exist_ok=True)
     with locked(request.out):
-        results = _do(request, show, resume, launch)
+        results: dict[str, Any] = plain(_do(request, show, resume, launch))
         paths = write_report(make_report(results), results, make_rows(results), request.out)
     for part in results["parts"].values():
         show(part["finding"])

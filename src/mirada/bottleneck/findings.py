@@ -21,6 +21,8 @@ def lengths_finding(results: Results) -> str:
     """Does the classic system lose more quality than attention beyond the lengths of training?"""
     if "more_lost" not in results:
         return UNFINISHED
+    if weak := _hardly_learned(results):
+        return weak
     classic, attention = results["systems"]
     limit, metric = results["limit"], results["metric"]
     levels = " and ".join(

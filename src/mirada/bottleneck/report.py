@@ -147,7 +147,8 @@ def _ratios(first: str, caption: str, looks: Sequence[Results], key: str) -> Tab
     names = [row["name"] for row in looks[0][key]]
     rows = [[name, *(_ratio(look[key][i]) for look in looks)] for i, name in enumerate(names)]
     lengths = [str(look["length"]) for look in looks]
-    return Table(f"{caption}, 95 % intervals of the median (and its time), by source words", [first, *lengths], rows)
+    caption = f"{caption}, 95 % intervals of the median (and its time), by source words"
+    return Table(caption, [first, *lengths], rows)
 
 
 def _ratio(row: Results) -> str:
@@ -165,8 +166,8 @@ def _bytes(looks: Sequence[Results], names: Sequence[str]) -> Table:
 
 def _method(results: Results) -> list[Block]:
     blocks: list[Block] = [
-        "Intervals (95 %) draw test items again; in the fourth experiment, turns. With one seed they say nothing of what "
-        "another seed would change. A difference is called found where its interval leaves out zero.",
+        "Intervals (95 %) draw test items again; in the fourth experiment, turns. They say nothing of what another seed "
+        "would change. A difference is called found where its interval leaves out zero (for ratios: one).",
         *results["notes"],
     ]
     for caption, key in (
@@ -175,7 +176,7 @@ def _method(results: Results) -> list[Block]:
         ("Environment", "environment"),
     ):
         rows = [(name, str(value)) for name, value in results[key].items() if value is not None]
-        blocks.append(Table(caption, ("what", "value"), rows))
+        blocks += [Table(caption, ("what", "value"), rows)] if rows else []
     return blocks
 
 

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(arguments)
+        return _run(arguments)
     except MiradaError as error:
         say(str(error))
         return error.exit_code
@@ -71,6 +71,17 @@ def _drop_output() -> None:
     """What Python still holds for standard output goes nowhere, so that it is not written again at the end."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(arguments: list[str]) -> int:
+    """Run one command until all it printed is out: a reader that has gone shows here, not when Python ends."""
+    try:
+        code = _dispatch(arguments)
+    except SystemExit as end:  # argparse leaves so after --help
+        code = int(end.code or 0)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return code
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from mirada.configfile import BLOCKS
 from mirada.errors import ConfigError, suggestion
+
+SHORT: Mapping[str, tuple[str, ...]] = {"beam_size": ("--beam",)}
 
 
 class Parser(argparse.ArgumentParser):
@@ -53,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser, block: str, *, only: Sequence[s
     for name, field in BLOCKS[block].model_fields.items():
         if only is not None and name not in only:
             continue
-        flags = [f"--{name.replace('_', '-')}", f"--{block}.{name.replace('_', '-')}"]
+        flags = [f"--{name.replace('_', '-')}", f"--{block}.{name.replace('_', '-')}", *SHORT.get(name, ())]
         text = f"{field.description} [{_default(field)}]".replace("%", "%%")
         if _is_switch(field):
             group.add_argument(*flags, dest=f"{block}.{name}", help=text, nargs="?", const="true", metavar="true|false")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mirada.compare.jobs import Launch, prepare, run_all
+from mirada.compare.jobs import Launch, plain, prepare, run_all
 from mirada.compare.plan import Request, make_plan
 from mirada.compare.report import conclusion, make_report, make_rows
 from mirada.compare.results import collect
@@ -32,7 +32,7 @@ def compare(
         for task in tasks:
             prepare(task, resume=resume)
         run_all(tasks, show, launch=launch)
-        results = collect(plan)
+        results: dict[str, Any] = plain(collect(plan))
         paths = write_report(make_report(results), results, make_rows(results), request.out)
     show(conclusion(results))
     show(str(paths[0]))

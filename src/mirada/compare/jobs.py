@@ -68,6 +68,11 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
+def plain(content: Any) -> Any:
+    """The same as JSON has it: what is returned and what is written are then equal."""
+    return json.loads(json.dumps(content))
+
+
 def read_json(path: Path) -> Any:
     """Read JSON; raises ModelFolderError if it is missing or damaged."""
     try:
@@ -96,14 +101,14 @@ def prepare(task: Task, *, resume: bool) -> None:
     Raises ConfigError if there is one and `resume` is false, or if the options have changed.
     """
     path = task.folder / JOB
-    plan = cast(dict[str, Any], json.loads(json.dumps(task.job._asdict())))
+    todo = cast(dict[str, Any], plain(task.job._asdict()))
     if not path.exists():
         task.folder.mkdir(parents=True, exist_ok=True)
-        write_json(path, plan)
+        write_json(path, todo)
         return
     if not resume:
         raise ConfigError(f"{task.folder} holds a run already; add --resume to go on with it, or choose another --out")
-    if changed := _changes(read_json(path), plan):
+    if changed := _changes(read_json(path), todo):
         raise ConfigError(
             f"{task.folder} was begun with other options ({'; '.join(changed[:3])}); choose another --out, "
             "or give the same options to go on"

@@ -85,18 +85,19 @@ def _plan_training(request: Request) -> Plan:
     shared = share(request.out, values, pairs, multi_reference=request.multi_reference)
     configs = {name: system_config(shared.values, name) for name in request.systems}
     if request.match_parameters:
-        goal = count_weights(configs[request.systems[0]].model, shared.sizes)
-        configs = {name: match_weights(config, goal, shared.sizes) for name, config in configs.items()}
+        first, *others = request.systems
+        goal = count_weights(configs[first].model, shared.sizes)
+        configs |= {name: match_weights(configs[name], goal, shared.sizes) for name in others}
     systems = tuple(trained_system(_place(request), name, config) for name, config in configs.items())
-    first = configs[request.systems[0]].training
-    patience = f"or {first.patience} validations without improvement" if first.patience < ENDLESS else "used whole"
+    training = configs[request.systems[0]].training
+    patience = f"or {training.patience} validations without improvement"
     weights = "within 5 % of the first system's, by the width" if request.match_parameters else "as the sizes give"
     conditions = {
         **shared.conditions,
         "order of the pairs": "the same for the same seed",
-        "budget": f"{request.budget} for every run, {patience}",
-        "seeds": ", ".join(str(first.seed + i) for i in range(request.seeds)),
-        "model that is tested": f"the best on the dev pairs ({first.early_stopping_metric})",
+        "budget": f"{request.budget} for every run, {patience if training.patience < ENDLESS else 'used whole'}",
+        "seeds": ", ".join(str(training.seed + i) for i in range(request.seeds)),
+        "model that is tested": f"the best on the dev pairs ({training.early_stopping_metric})",
         "weights": weights,
     }
     return _plan(request, systems, shared._replace(conditions=conditions))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import unicodedata
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirada.errors import ConfigError
+from mirada.explain.lines import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ def heatmap_figure(weights: np.ndarray, rows: Sequence[str], columns: Sequence[s
         raise ConfigError("figures need matplotlib: pip install 'mirada[figures]'") from None
 
     with mpl.rc_context(_style()):
-        return _drawn(weights, [_plain(row) for row in rows], [_plain(column) for column in columns], _plain(title))
+        return _drawn(weights, [visible(row) for row in rows], [visible(column) for column in columns], title)
 
 
 def image(figure: Figure, kind: str, *, warn: Callable[[str], None] | None = None) -> bytes:
@@ -99,8 +99,3 @@ def _drawn(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], tit
     if title:
         figure.suptitle(title, fontsize=10, wrap=True)
     return figure
-
-
-def _plain(label: str) -> str:
-    """A label without control characters, which are not for fonts."""
-    return "".join("\ufffd" if unicodedata.category(char) == "Cc" else char for char in label)

@@ -19,12 +19,17 @@ MINUS = "−"
 def number(value: float) -> str:
     """Two decimals, or two digits where those would all be 0: −0.48, 0.0031, 2e−06."""
     text = f"{value:.2f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2g}"
-    return text.replace("-0.00", "0.00").replace("-", MINUS)
+    return _signed(text)
 
 
 def component(value: float) -> str:
     """Two decimals, whatever they are."""
-    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", MINUS)
+    return _signed(f"{value:.2f}")
+
+
+def _signed(text: str) -> str:
+    """With a true minus sign, and none before a zero."""
+    return text.removeprefix("-") if text == "-0.00" else text.replace("-", MINUS)
 
 
 def vector(values: np.ndarray, room: int) -> str:
@@ -46,7 +51,8 @@ def bar(share: float, room: int) -> str:
 
 def weighted_sum(weights: np.ndarray, name: str, *, most: int = 4) -> str:
     """The largest terms of Σ_j α_j h_j: 0.62·h_3 + 0.20·h_1 + …"""
-    order = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] >= 0.005]
+    order = np.argsort(-weights, kind="stable")[:most]
+    order = order[weights[order] >= 0.005]
     terms = [f"{number(float(weights[j]))}·{name}_{j + 1}" for j in order]
     rest = float(weights.sum() - weights[order].sum())
     return " + ".join([*terms, *(["…"] if rest >= 0.005 else [])]) or "0"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Legible on white and on near black; the marks tell series apart without colour.
 COLOURS = ("#3d7fd0", "#d9742b", "#2f9e6e", "#b05cc6", "#cf4a5b", "#2a9db0", "#93733f", "#7d7f86")
 MARKS = "osD^vPX*"
-INK = "#1b1c1f"
+INK, PAPER = "#1b1c1f", "#ffffff"
 STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "mirada",
@@ -24,6 +24,7 @@ STYLE = {
     "font.size": 10,
     "text.color": INK,
     "axes.edgecolor": INK,
+    "axes.facecolor": PAPER,
     "axes.labelcolor": INK,
     "xtick.color": INK,
     "ytick.color": INK,
@@ -48,7 +49,7 @@ def draw(plot: Plot) -> dict[str, bytes]:
         for kind in ("svg", "png"):
             stream = io.BytesIO()
             metadata = {"Date": None} if kind == "svg" else None
-            figure.savefig(stream, format=kind, dpi=150, facecolor="white", metadata=metadata)
+            figure.savefig(stream, format=kind, dpi=150, facecolor=PAPER, metadata=metadata)
             files[kind] = stream.getvalue()
     return files
 
@@ -93,13 +94,11 @@ def _add(axes: Axes, series: Series, number: int, joined: bool, shift: float) ->
 
 
 def inline(svg: str, prefix: str) -> str:
-    """Make an SVG file part of an HTML page: no addresses, ids of its own, and the page's colour for text and lines."""
+    """Make an SVG file part of an HTML page: no addresses, ids of its own, and the page's colours."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
-    svg = re.sub(r'(<g id="[^"]*patch_1">\s*<path [^>]*?)fill: #ffffff', r"\1fill: none", svg)
-    svg = re.sub(r'(<g id="[^"]*patch_2">\s*<path [^>]*?)fill: #ffffff', r"\1fill: none", svg)
-    return svg.replace(INK, "currentColor")
+    return svg.replace(INK, "currentColor").replace(PAPER, "none")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 
 from mirada.report.document import Block, Finding, Map, Report, Section, Table
@@ -23,7 +23,8 @@ table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular
 caption { text-align: left; padding-bottom: .3rem; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 th:first-child, td:first-child { text-align: left; }
-table.text td { text-align: left; }
+table.text td, table.text th { text-align: left; }
+table:not(.text) td { white-space: nowrap; }
 figure { margin: 1rem 0; overflow-x: auto; }
 figure.plot svg { width: 100%; height: auto; max-width: 46rem; }
 """
@@ -66,5 +67,5 @@ def _table(table: Table) -> str:
     return f'<div class="wide"><table{kind}><caption>{escape(table.caption)}</caption>{body}</table></div>'
 
 
-def _cells(row: object) -> str:
-    return "".join(f'<td dir="auto">{escape(str(cell))}</td>' for cell in row)  # type: ignore[attr-defined]
+def _cells(row: Iterable[str]) -> str:
+    return "".join(f'<td dir="auto">{escape(cell)}</td>' for cell in row)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mirada.report.document import Block, Finding, Map, Report, Table
 
 
@@ -25,17 +27,18 @@ def _block(block: Block) -> str:
 
 
 def _table(table: Table) -> str:
-    lines = [_line(table.header), _line(["---", *["---:"] * (len(table.header) - 1)])]
+    side = "---" if len(table.header) == 2 else "---:"
+    lines = [_line(table.header), _line(["---", *[side] * (len(table.header) - 1)])]
     lines += [_line([_plain(cell) for cell in row]) for row in table.rows]
     return f"{_plain(table.caption)}\n\n" + "\n".join(lines)
 
 
-def _line(cells: object) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |"  # type: ignore[call-overload]
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def _plain(text: str) -> str:
     """Text of data, with what Markdown would read as its own marks made harmless."""
-    for mark in "\\`*_|<>[]#":
+    for mark in "\\`*_|<>":
         text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())
+    return " ".join(text.replace("](", "]\\(").split())
