@@ -36,7 +36,7 @@ def test_every_file_of_the_package_stands_in_the_tree(name):
 
 @pytest.mark.parametrize("name", READMES)
 def test_every_command_shown_exists(name):
-    shown = set(re.findall(r"mirada (\w+) ", " ".join(re.findall(r"```\n(.*?)```", text(name), re.S))))
+    shown = set(re.findall(r"mirada (\w+) ", " ".join(re.findall(r"^```\w*\n(.*?)^```", text(name), re.S | re.M))))
     assert shown <= set(COMMANDS) | {"data"}
     assert set(COMMANDS) - {"demo"} <= shown
 

@@ -141,6 +141,18 @@ def test_the_stored_options_go_on(data, tmp_path):
     assert progress(tmp_path / "parts")["updates"] == 9
 
 
+def test_flags_lie_over_the_file(data, tmp_path):
+    """Flags with dashes, underscores and blocks; what is stored is all options, with what was left to the data."""
+    lines = ["model: {decoder: bahdanau, embedding_dim: 8, hidden_size: 8, dropout: 0.5}", "training: {max_updates: 9}"]
+    given = write(tmp_path / "options.yaml", [*lines, f"data: {{tsv: {data['tsv']}}}", f"model_dir: {tmp_path / 'm'}"])
+    ran = works("train", given, "--max_updates=1", "--model.dropout", 0.25, "--training.batch-size=7", "--device=cpu")
+    assert ran.lines == [str(tmp_path / "m")]
+    found = load(tmp_path / "m" / checkpoint.CONFIG)
+    assert (found.model.decoder, found.model.hidden_size, found.model.dropout) == ("bahdanau", 8, 0.25)
+    assert (found.training.max_updates, found.training.batch_size) == (1, 7)
+    assert (found.data.tokenizer, found.data.source_tokenizer, found.data.target_tokenizer) == ("auto", "word", "word")
+
+
 # Until when
 
 
@@ -153,8 +165,10 @@ def test_until_so_many_updates_or_epochs(data, tmp_path):
 
 
 def test_until_the_time_is_over(data, tmp_path):
-    assert "stopped: 1e-06 minutes; " in trains(tmp_path / "m", data, {"max-minutes": 1e-6})
-    assert progress(tmp_path / "m")["updates"] == 1
+    """Time counts from the first start on: another start does not give more."""
+    for _ in range(2):
+        assert "stopped: 1e-06 minutes; " in trains(tmp_path / "m", data, {"max-minutes": 1e-6})
+        assert progress(tmp_path / "m")["updates"] == 1
 
 
 def test_until_nothing_gets_better(data, tmp_path):

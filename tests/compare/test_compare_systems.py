@@ -44,12 +44,12 @@ def test_other_names_are_refused(name):
 
 
 def test_the_nearest_name_is_suggested():
-    with pytest.raises(ConfigError, match="did you mean 'luong-general'"):
+    with pytest.raises(ConfigError, match=r"did you mean 'luong-general'"):
         system_options("luong-generel")
 
 
 def test_a_score_that_does_not_fit_the_decoder_is_refused():
-    with pytest.raises(ConfigError, match="^classic-dot: score dot with decoder classic"):
+    with pytest.raises(ConfigError, match=r"^classic-dot: score dot with decoder classic"):
         system_config({}, "classic-dot")
 
 
@@ -76,7 +76,7 @@ def test_budgets():
 
 @pytest.mark.parametrize("text", ["", "10", "updates", "10 apples", "-3epochs", "0updates", "1e3updates"])
 def test_bad_budgets(text):
-    with pytest.raises(ConfigError, match=f"^budget {text!r}: expected a number and a unit, such as 2000updates"):
+    with pytest.raises(ConfigError, match=rf"^budget {text!r}: expected a number and a unit, such as 2000updates"):
         parse_budget(text)
 
 
@@ -89,9 +89,9 @@ def test_a_budget_is_the_only_limit():
     found = systems.budgeted({"training": {"batch_size": 8}}, "7updates")["training"]
     assert (found["batch_size"], found["max_updates"], found["patience"]) == (8, 7, systems.ENDLESS)
     assert systems.budgeted({"training": {"patience": 3}}, "7updates")["training"]["patience"] == 3
-    with pytest.raises(ConfigError, match="^max_minutes and a budget both say when to stop; give only --budget$"):
+    with pytest.raises(ConfigError, match=r"^max_minutes and a budget both say when to stop; give only --budget$"):
         systems.budgeted({"training": {"max_minutes": 3}}, "7updates")
-    with pytest.raises(ConfigError, match="^scheduling cosine ends at a known update; give the budget in updates"):
+    with pytest.raises(ConfigError, match=r"^scheduling cosine ends at a known update; give the budget in updates"):
         systems.budgeted({"training": {"scheduling": "cosine"}}, "7minutes")
 
 

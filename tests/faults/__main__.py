@@ -45,7 +45,7 @@ def main() -> int:
 def outcomes_of(values: argparse.Namespace, place: Path) -> Iterator[Outcome]:
     """Do the faults one after the other."""
     rng = random.Random(values.seed)
-    reference = cache(partial(trainings.reference, place))
+    reference = cache(partial(trainings.reference, place, epochs=12))
     known = cache(partial(streams.known, place))
     tries = values.tries
     faults: dict[str, Callable[[], Outcome]] = {

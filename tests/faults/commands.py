@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 CONTEXT: Any = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["mirada.training", "mirada.translator", "mirada.cli.train", "mirada.cli.translate"])
+# torch._dynamo: torch's optimisers load it when the first is made, which takes longer than a short training.
+CONTEXT.set_forkserver_preload(
+    ["torch._dynamo", "mirada.training", "mirada.cli.train", "mirada.cli.translate", "mirada.evaluation.metrics"]
+)
 PATIENCE = 180.0  # seconds; a slow machine is no failure, a process that hangs is
 
 
@@ -104,7 +107,8 @@ def _child(arguments: list[str], log: Path, ends: Ends, crash: Crash | None) -> 
         os.dup2(ends.stdin.descriptor, 0)
     for descriptor in (said, *handed):
         os.close(descriptor)
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - standard input, as Python opens it
+    # As a new Python opens them: those of the parent were made for other files.
+    sys.stdin, sys.stdout, sys.stderr = (open(number, mode, closefd=False) for number, mode in enumerate("rww"))
     if crash is not None:
         _prepare(crash)
     sys.exit(main(arguments))

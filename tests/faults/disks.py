@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .commands import Command
 from .outcome import Outcome, judge
-from .trainings import STARTED, Reference, arguments, go_on, loads
+from .trainings import STARTED, Reference, go_on, loads
 
 SAID = "could not be written ({}); what stood there before is intact"
 
@@ -37,13 +37,13 @@ def limited(place: Path, known: Reference, tries: int, rng: random.Random) -> Ou
     results = []
     for number in range(tries):
         folder = place / f"limited{number}"
-        command = Command(arguments(known.pairs, folder), place / f"limited{number}.log")
+        command = Command(known.again(folder), place / f"limited{number}.log")
         command.wait_for(STARTED)
         time.sleep(rng.uniform(0.0, 0.7 * known.loop_seconds))
         pid = command.process.pid
         if pid is not None and command.process.is_alive():
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
-        results.append(_failed_well(command, folder, "File too large"))
+        results.append(_failed_well(command, folder, known, "File too large"))
         results[-1] += go_on(folder, known, place / f"limited{number}-again.log")
     remark = "one clear line, exit code 2; last good model and saved state load; without the limit it ends bit-equal"
     return judge("a save that may not grow (RLIMIT_FSIZE)", results, remark)
@@ -51,12 +51,12 @@ def limited(place: Path, known: Reference, tries: int, rng: random.Random) -> Ou
 
 def _fill(disk: Path, known: Reference, log: Path, rng: random.Random) -> list[str]:
     folder = disk / "model"
-    command = Command(arguments(known.pairs, folder), log.with_suffix(".log"))
+    command = Command(known.again(folder), log.with_suffix(".log"))
     command.wait_for(STARTED)
     time.sleep(rng.uniform(0.0, 0.7 * known.loop_seconds))
     while command.process.is_alive():  # what a save leaves free is taken too
         _take_all(disk / "filler")
-    found = _failed_well(command, folder, "No space left on device")
+    found = _failed_well(command, folder, known, "No space left on device")
     (disk / "filler").unlink()
     return found + go_on(folder, known, log.with_suffix(".again.log"))
 
@@ -70,9 +70,9 @@ def _take_all(path: Path) -> None:
         time.sleep(0.002)
 
 
-def _failed_well(command: Command, folder: Path, reason: str) -> list[str]:
+def _failed_well(command: Command, folder: Path, known: Reference, reason: str) -> list[str]:
     code, text = command.end(), command.said()
-    if code == 0 and "stopped: 12 epochs" in text:  # it was done before
+    if code == 0 and known.done in text:  # it was done before
         return []
     last = text.splitlines()[-1] if text else ""
     if code == 2 and last.startswith("mirada: ") and SAID.format(reason) in last:

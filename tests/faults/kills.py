@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .commands import Command, Crash
 from .outcome import Outcome, judge
-from .trainings import STARTED, UPDATES, Reference, arguments, go_on
+from .trainings import STARTED, Reference, go_on
 
 
 def killed(place: Path, known: Reference, tries: int, rng: random.Random) -> Outcome:
@@ -18,13 +18,13 @@ def killed(place: Path, known: Reference, tries: int, rng: random.Random) -> Out
     results, saved = [], []
     for number in range(tries):
         folder = place / f"killed{number}"
-        command = Command(arguments(known.pairs, folder), place / f"killed{number}.log")
+        command = Command(known.again(folder), place / f"killed{number}.log")
         time.sleep(rng.uniform(0, known.seconds))
         command.send(signal.SIGKILL)
         command.end()
         results.append(go_on(folder, known, place / f"killed{number}-again.log"))
         saved.append(_went_on(place / f"killed{number}-again.log"))
-    remark = f"went on after updates {_list(saved)} of {UPDATES}; all files bit-equal"
+    remark = f"went on after updates {_list(saved)} of {known.updates}; all files bit-equal"
     return judge("`kill -9` at a random moment of a training", results, remark)
 
 
@@ -32,9 +32,9 @@ def crashed(place: Path, known: Reference, tries: int, rng: random.Random) -> Ou
     """Die inside a save: with half a file written, with all of it under no name yet, and just after it was named."""
     results = []
     for number in range(tries):
-        crash = Crash(("torn", "written", "renamed")[number % 3], rng.randint(1, 60))
+        crash = Crash(("torn", "written", "renamed")[number % 3], rng.randint(1, known.updates // 2))
         folder = place / f"crashed{number}"
-        command = Command(arguments(known.pairs, folder), place / f"crashed{number}.log", crash=crash)
+        command = Command(known.again(folder), place / f"crashed{number}.log", crash=crash)
         code = command.end()
         results.append([] if code == -signal.SIGKILL else [f"{folder.name}: ended with {code}, no crash"])
         results[-1] += go_on(folder, known, place / f"crashed{number}-again.log")
@@ -46,24 +46,24 @@ def stopped(place: Path, known: Reference, tries: int, rng: random.Random, *, by
     results, updates = [], []
     for number in range(tries):
         folder = place / f"{by.name}{number}"
-        command = Command(arguments(known.pairs, folder), place / f"{by.name}{number}.log")
+        command = Command(known.again(folder), place / f"{by.name}{number}.log")
         command.wait_for(STARTED)
         time.sleep(rng.uniform(0.0, 0.9 * known.loop_seconds))
         command.send(by)
-        found = _stopped_well(command, by, folder)
+        found = _stopped_well(command, by, folder, known)
         results.append(found + go_on(folder, known, place / f"{by.name}{number}-again.log"))
         updates.append(_went_on(place / f"{by.name}{number}-again.log"))
         told = re.search(r"stopped after update (\d+)", command.said())
         if told and int(told[1]) != updates[-1]:
             results[-1].append(f"{folder.name}: stopped after update {told[1]}, went on after {updates[-1]}")
     name = "Ctrl-C" if by == signal.SIGINT else by.name
-    remark = f"exit code {128 + by}; stopped after updates {_list(updates)} of {UPDATES}; all files bit-equal"
+    remark = f"exit code {128 + by}; stopped after updates {_list(updates)} of {known.updates}; all files bit-equal"
     return judge(f"{name} at a random moment of a training", results, remark)
 
 
-def _stopped_well(command: Command, by: signal.Signals, folder: Path) -> list[str]:
+def _stopped_well(command: Command, by: signal.Signals, folder: Path, known: Reference) -> list[str]:
     code, text = command.end(), command.said()
-    if code == 0 and "stopped: 12 epochs" in text:  # it was done before the signal came
+    if code == 0 and known.done in text:  # it was done before the signal came
         return []
     found = [] if code == 128 + by else [f"{folder.name}: exit code {code}, expected {128 + by}: {text[-300:]}"]
     if f"saved in {folder}; the same command goes on from there" not in text:
@@ -76,11 +76,11 @@ def two_in_one(place: Path, known: Reference, tries: int, rng: random.Random) ->
     results = []
     for number in range(tries):
         folder = place / f"shared{number}"
-        first = Command(arguments(known.pairs, folder), place / f"shared{number}.log")
+        first = Command(known.again(folder), place / f"shared{number}.log")
         first.wait_for(STARTED)
         time.sleep(rng.uniform(0.0, 0.3 * known.loop_seconds))
         first.send(signal.SIGSTOP)  # or it might be done before the second has begun
-        second = Command(arguments(known.pairs, folder), place / f"shared{number}-second.log")
+        second = Command(known.again(folder), place / f"shared{number}-second.log")
         code, text = second.end(), second.said()
         first.send(signal.SIGCONT)
         refused = code == 2 and "another training is writing into this folder" in text and text.count("\n") == 1

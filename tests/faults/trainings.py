@@ -15,7 +15,7 @@ from mirada.errors import MiradaError
 from .commands import Command
 
 STARTED = "weights, vocabularies"  # what a training says when its loop begins
-UPDATES = 108
+BATCHES = 9  # of an epoch
 
 
 class Reference(NamedTuple):
@@ -23,14 +23,29 @@ class Reference(NamedTuple):
 
     folder: Path
     pairs: Path
+    epochs: int
     seconds: float
     loop_seconds: float
 
+    @property
+    def updates(self) -> int:
+        """How many updates it makes."""
+        return BATCHES * self.epochs
 
-def arguments(pairs: Path, folder: Path) -> list[str]:
+    @property
+    def done(self) -> str:
+        """What it says when it has reached its end."""
+        return f"stopped: {self.epochs} epochs"
+
+    def again(self, folder: Path) -> list[str]:
+        """The same command for another folder."""
+        return arguments(self.pairs, folder, self.epochs)
+
+
+def arguments(pairs: Path, folder: Path, epochs: int) -> list[str]:
     """The command: dropout, a moving average, saves between validations and in them, several epochs."""
     flags = {
-        "tsv": pairs, "model_dir": folder, "decoder": "luong", "embedding_dim": 8, "hidden_size": 8, "epochs": 12,
+        "tsv": pairs, "model_dir": folder, "decoder": "luong", "embedding_dim": 8, "hidden_size": 8, "epochs": epochs,
         "batch_size": 6, "ema_decay": 0.9, "save_every": 4, "valid_every": 7, "patience": 100, "warmup_steps": 20,
         "learning_rate": 0.01, "valid_metrics": "exact", "valid_sentences": 3, "device": "cpu",
     }  # fmt: skip
@@ -45,23 +60,23 @@ def write_pairs(path: Path) -> Path:
     return path
 
 
-def reference(place: Path) -> Reference:
+def reference(place: Path, *, epochs: int) -> Reference:
     """Run the training undisturbed."""
     pairs = write_pairs(place / "pairs.tsv")
     Command(["--version"], place / "first.log").end()  # the first has to wait until torch is loaded
     begun = time.monotonic()
-    command = Command(arguments(pairs, place / "undisturbed"), place / "undisturbed.log")
+    command = Command(arguments(pairs, place / "undisturbed", epochs), place / "undisturbed.log")
     command.wait_for(STARTED)
     looping = time.monotonic()
     if command.end() != 0:
         raise RuntimeError(f"the undisturbed training failed: {command.said()}")
     now = time.monotonic()
-    return Reference(place / "undisturbed", pairs, now - begun, now - looping)
+    return Reference(place / "undisturbed", pairs, epochs, now - begun, now - looping)
 
 
 def go_on(folder: Path, known: Reference, log: Path) -> list[str]:
     """Give the same command (again) until its end; returns in what the result differs from the undisturbed one."""
-    command = Command(arguments(known.pairs, folder), log)
+    command = Command(known.again(folder), log)
     if (code := command.end()) != 0:
         return [f"{folder.name}: the same command ended with {code}: {command.said()[-300:]}"]
     return differences(folder, known)

@@ -166,8 +166,8 @@ def _bytes(looks: Sequence[Results], names: Sequence[str]) -> Table:
 
 def _method(results: Results) -> list[Block]:
     blocks: list[Block] = [
-        "Intervals (95 %) draw test items again; in the fourth experiment, turns. They say nothing of what another seed "
-        "would change. A difference is called found where its interval leaves out zero (for ratios: one).",
+        "Intervals (95 %) draw test items again; in the fourth experiment, turns. They say nothing of what another "
+        "seed would change. A difference is called found where its interval leaves out zero (for ratios: one).",
         *results["notes"],
     ]
     for caption, key in (

@@ -18,10 +18,12 @@ HOW = (
     "resamples, the same items for all systems and seeds); the spread is over seeds. p is the paired bootstrap's, two "
     "sides, against {baseline}; neither interval nor p knows of other seeds than those run.",
     "Each run was trained and tested in a process of its own, one after the other. Peak memory is the largest resident "
-    "memory of that process up to the end of training (for models that were only tested: of testing), Python and "
-    "PyTorch included, the largest over seeds. Tokens/s counts the target tokens (</s> included) of all updates "
-    "against the time of the training, validations and saving included. A run that was stopped and resumed counts the "
-    "time up to the save it went on from, and the memory of its last process.",
+    "memory of that process up to the end of training (for models that were only tested: of testing), the largest "
+    "over seeds; in parentheses what it was before any pair was read (Python, PyTorch; for tested models the weights "
+    "too). Tokens/s counts the target tokens (</s> included) of all updates against the time of the training, "
+    "validations and saving included. A run that was stopped and resumed counts the time up to the save it went on "
+    "from, and the memory "
+    "of its last process.",
     "Entropy of attention is in nats, the mean over the tokens of the first references under forced decoding; for the "
     "Transformer it is that of the mean over the last layer's heads.",
 )
@@ -84,7 +86,7 @@ def _results_blocks(results: Results) -> list[Block]:
 def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Table:
     metrics = results["metrics"]
     header = ["system", "weights", *metrics, "p", "training tokens/s", "training", "decoding sentences/s"]
-    header += ["peak memory MiB", "attention entropy"]
+    header += ["peak memory MiB (before)", "attention entropy"]
     rows = []
     for system in systems:
         cost, first = system["cost"], system["metrics"][metrics[0]]
@@ -92,12 +94,18 @@ def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Table
         values = [_interval(system["metrics"][metric]) for metric in metrics]
         row = [system["name"], numbers.count(system["parameters"]), *values, p]
         row += [numbers.count(cost.get("tokens_per_second")), numbers.duration(cost.get("training_seconds"))]
-        row += [numbers.value(cost["sentences_per_second"]), numbers.count(cost["peak_memory_mib"])]
+        row += [numbers.value(cost["sentences_per_second"]), _memory(cost)]
         rows.append([*row, numbers.value(system["entropy"], 2)])
     arrows = ", ".join(f"{metric} {'↓' if better(metric) == 'lower' else '↑'}" for metric in metrics)
     items = results["conditions"]["test items"]
     caption = f"Quality on {items} test items ({arrows} is better) with 95 % intervals over items; p of {metrics[0]} "
     return Table(f"{caption}against {results['baseline']}", header, rows)
+
+
+def _memory(cost: Mapping[str, float]) -> str:
+    host = f"{numbers.count(cost['peak_memory_mib'])} ({numbers.count(cost['memory_before_mib'])})"
+    gpu = cost.get("peak_gpu_memory_mib")
+    return host if gpu is None else f"{host}, GPU {numbers.count(gpu)}"
 
 
 def _interval(found: Mapping[str, Any]) -> str:

@@ -86,8 +86,9 @@ def do(folder: Path) -> None:
 
 def train_model(config: Config, job: Job) -> dict[str, Any]:
     """Train, and measure what it took. Raises TrainingError if the tokenisers are not those of the other systems."""
+    before = peak_memory()["peak_memory_mib"]
     result = train(config, monitor=Monitor(quiet=job.quiet))
-    memory = peak_memory()
+    memory = {"memory_before_mib": before, **peak_memory()}
     if job.tokenizers is not None:
         check_tokenizers(result.folder, Path(job.tokenizers))
     stored = checkpoint.read_config(result.folder)
@@ -146,10 +147,12 @@ def measure_outputs(translator: Translator, items: list[Item], job: Job, folder:
     """Search outputs for every item, with a clock; then look at the attention over the first references."""
     options = SearchConfig.model_validate(job.search)
     sources = [item.source for item in items]
+    memory = {} if job.training else {"memory_before_mib": peak_memory()["peak_memory_mib"]}
     translator.search(sources[:2], options=options)  # what is done once only, before the clock starts
     begun = time.monotonic()
     found = translator.search(sources, options=options, batch_size=job.batch_size)
     seconds = time.monotonic() - begun
+    cost = {"decode_seconds": seconds, "sentences_per_second": len(items) / max(seconds, 1e-9)}
     write_json(folder / OUTPUTS, [outputs[0].text for outputs in found])
     sizes = Vocabularies(len(translator.source_tokenizer), len(translator.target_tokenizer))
     return {
@@ -158,7 +161,7 @@ def measure_outputs(translator: Translator, items: list[Item], job: Job, folder:
         "metrics": translator.metrics,
         "entropy": mean_entropy(translator, items, job.batch_size),
         "unfinished": sum(not outputs[0].finished for outputs in found),
-        "cost": {"decode_seconds": seconds, "sentences_per_second": len(items) / max(seconds, 1e-9), **peak_memory()},
+        "cost": {**memory, **cost, **peak_memory()},
     }
 
 

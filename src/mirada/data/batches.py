@@ -1,5 +1,6 @@
-"""Batches of similar length. The order of an epoch is a pure function of the lengths, the seed and the epoch, so that a
-training that stops anywhere can go on at exactly the same place.
+"""Batches of similar length, in an order that is a pure function of the lengths, the seed and the epoch.
+
+So a training that stops anywhere can go on at exactly the same place.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def with_span(number: float, low: float, high: float, digits: int = 1) -> str:
 
 def signed(number: float, digits: int = 1) -> str:
     """A difference with its sign."""
-    return f"{number:+.{digits}f}".replace("-", "−")
+    return f"{number:+.{digits}f}"
 
 
 def count(number: float | None) -> str:
