@@ -402,6 +402,9 @@ def test_it_goes_on_where_it_was(done):
     with pytest.raises(ConfigError, match=r"holds experiments already; add --resume to go on, or choose another"):
         bottleneck(request, print)
     assert bottleneck(request, lambda line: None, resume=True, launch=never) == results
+    other = replace(request, settings=replace(TINY, cost_repeats=4), parts=("cost",))
+    with pytest.raises(ConfigError, match=r"cost.json was measured with other settings; remove it, or choose another"):
+        bottleneck(other, print, resume=True)
 
 
 def test_a_failed_run_leaves_the_other_parts_standing(tmp_path):

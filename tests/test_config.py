@@ -69,8 +69,9 @@ def test_what_is_left_open_follows_from_the_rest():
     assert not model(input_feeding=False).feeds_input
     assert model(dropout=0.3).embedding_drop == 0.3
     assert model(dropout=0.3, embedding_dropout=0.0).embedding_drop == 0.0
-    assert not model(decoder="bahdanau").has_maxout
-    assert model(decoder="bahdanau", readout="deep").has_maxout
+    assert model(decoder="bahdanau").has_maxout
+    assert not model(decoder="bahdanau", readout="state").has_maxout
+    assert not model(decoder="luong").has_maxout
     assert model(decoder="classic", feed_context=True).has_maxout
 
 
@@ -169,8 +170,9 @@ def test_the_default_of_such_an_option_may_be_written_out(decoder):
 @pytest.mark.parametrize("decoder", ["classic", "bahdanau", "luong"])
 def test_an_output_layer_tied_to_an_embedding_of_another_width(decoder):
     assert model(decoder=decoder, tied_softmax=True, embedding_dim=64, hidden_size=64).tied_softmax
+    readout = {"readout": "state"} if decoder == "bahdanau" else {}
     refuses(
-        {"model": {"decoder": decoder, "tied_softmax": True, "embedding_dim": 32, "hidden_size": 64}},
+        {"model": {"decoder": decoder, "tied_softmax": True, "embedding_dim": 32, "hidden_size": 64, **readout}},
         f"tied_softmax true needs embedding_dim equal to hidden_size with decoder {decoder} (got 32 and 64); "
         "bahdanau with readout deep has no such need",
     )

@@ -88,6 +88,10 @@ def read_archive(path: Path, *, most: int | None = None) -> Archive:
     size = path.stat().st_size
     if most is not None and size > most:
         raise ModelFolderError(f"{path}: {size:,} bytes, but the options need {most:,} at most; it is of another model")
+    try:  # for the system's own words: of what it may not open, the library says that it is not there
+        path.open("rb").close()
+    except OSError as error:
+        raise ModelFolderError(f"{path}: cannot be read ({error.strerror})") from None
     try:
         with safe_open(path, framework="pt", device="cpu") as stream:
             header = stream.metadata() or {}
@@ -155,6 +159,13 @@ def read_config(folder: Path) -> Config:
 
 def load_model(folder: Path, device: torch.device) -> Loaded:
     """Read a model folder onto a device, ready to run. Raises ModelFolderError, naming what is wrong."""
+    try:
+        return _load_model(folder, device)
+    except OSError as error:
+        raise ModelFolderError(f"{error.filename or folder}: cannot be read ({error.strerror or error})") from None
+
+
+def _load_model(folder: Path, device: torch.device) -> Loaded:
     config = read_config(folder)
     source, target = read_tokenizers(folder, config)
     with torch.device("meta"):  # sizes are checked before any memory is taken

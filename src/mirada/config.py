@@ -98,8 +98,8 @@ class ModelConfig(Block):
     input_feeding: bool | None = Field(
         None, description="luong: the attentional state enters the next step (default: yes)"
     )
-    readout: Literal["state", "deep"] = Field(
-        "state", description="bahdanau: predict from s_t, or from a maxout of s_t, y_{t-1} and c_t"
+    readout: Literal["state", "deep"] | None = Field(
+        None, description="bahdanau: predict from s_t, or from a maxout of s_t, y_{t-1}, c_t (default: deep)"
     )
     num_heads: Width = Field(4, description="transformer: attention heads")
     ff_size: Width = Field(1024, description="transformer: width of the feed-forward layer")
@@ -131,7 +131,7 @@ class ModelConfig(Block):
     @property
     def has_maxout(self) -> bool:
         """Whether the readout is a maxout of state, previous word and context."""
-        return self.readout == "deep" or self.feed_context
+        return (self.decoder == "bahdanau" and self.readout != "state") or self.feed_context
 
     @property
     def embedding_drop(self) -> float:

@@ -27,7 +27,7 @@ SYSTEMS: list[dict[str, Any]] = [
 # The beginnings of a step's lines, in the order of each system's flow.
 FLOWS = {
     "classic": "y_1 s_1 s_2 cell_2 p(y_2)",
-    "bahdanau": "y_1 s_1 e_2,j α_2,j c_2 s_2 cell_2 p(y_2)",
+    "bahdanau": "y_1 s_1 e_2,j α_2,j c_2 s_2 cell_2 t_2 p(y_2)",
     "luong": "y_1 s_1 s̃_1 s_2 cell_2 e_2,j α_2,j c_2 s̃_2 p(y_2)",
     "transformer": "y_1 u_2,k β_2,k r_2 a_2 e_2,j α_2,j z_2 c_2 f_2 s_2 s_2 α_2,j p(y_2)",
 }

@@ -28,9 +28,10 @@ def main() -> int:
     values = parser.parse_args()
     import torch
 
-    where = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, PyTorch {torch.__version__}"
-    print(f"`make faults` (`--tries {values.tries} --lines {values.lines} --minutes {values.minutes:g}", end=" ")
-    print(f"--seed {values.seed}`) on {where}:\n\n{HEADER}", flush=True)
+    how = f"--tries {values.tries} --lines {values.lines} --minutes {values.minutes:g} --seed {values.seed}"
+    how += f" --only {values.only}" if values.only else ""
+    where = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
+    print(f"`python -m faults {how}` in tests/, {where}, PyTorch {torch.__version__}:\n\n{HEADER}", flush=True)
     with tempfile.TemporaryDirectory(prefix="mirada-faults-") as place:
         outcomes = []
         for outcome in outcomes_of(values, Path(place)):

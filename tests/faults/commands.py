@@ -41,6 +41,9 @@ class Ends(NamedTuple):
     stdout: Handed | None = None
 
 
+DETACHED = Ends()
+
+
 class Crash(NamedTuple):
     """Where a command kills itself with signal 9: in its n-th call of a step of writing a file."""
 
@@ -49,12 +52,15 @@ class Crash(NamedTuple):
 
 
 class Command:
-    """One running `mirada` command and what it has said (standard error, and standard output unless that has its own)."""
+    """One running `mirada` command and what it has said: on standard error, and on standard output unless handed."""
 
-    def __init__(self, arguments: list[str], log: Path, *, ends: Ends = Ends(), crash: Crash | None = None):
+    def __init__(
+        self, arguments: list[str], log: Path, *, ends: Ends = DETACHED, crash: Crash | None = None, threads: int = 1
+    ):
         self.log = log
         log.write_bytes(b"")
-        self.process: BaseProcess = CONTEXT.Process(target=_child, args=(arguments, log, ends, crash), daemon=True)
+        all_of_it = (arguments, log, ends, crash, threads)
+        self.process: BaseProcess = CONTEXT.Process(target=_child, args=all_of_it, daemon=True)
         self.process.start()
 
     def said(self) -> str:
@@ -88,17 +94,17 @@ def wait(ready: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def run(arguments: list[str], log: Path, *, ends: Ends = Ends()) -> int:
+def run(arguments: list[str], log: Path, *, ends: Ends = DETACHED) -> int:
     """Run a command to its end; returns the exit code."""
     return Command(arguments, log, ends=ends).end()
 
 
-def _child(arguments: list[str], log: Path, ends: Ends, crash: Crash | None) -> None:
+def _child(arguments: list[str], log: Path, ends: Ends, crash: Crash | None, threads: int) -> None:
     import torch
 
     from mirada.cli import main
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     said = os.open(log, os.O_WRONLY | os.O_APPEND)
     handed = [end.descriptor for end in ends if end is not None]
     os.dup2(said, 2)
@@ -108,7 +114,7 @@ def _child(arguments: list[str], log: Path, ends: Ends, crash: Crash | None) -> 
     for descriptor in (said, *handed):
         os.close(descriptor)
     # As a new Python opens them: those of the parent were made for other files.
-    sys.stdin, sys.stdout, sys.stderr = (open(number, mode, closefd=False) for number, mode in enumerate("rww"))
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode, closefd=False) for number, mode in enumerate("rww"))
     if crash is not None:
         _prepare(crash)
     sys.exit(main(arguments))

@@ -83,7 +83,7 @@ def go_on(folder: Path, known: Reference, log: Path) -> list[str]:
 
 
 def differences(folder: Path, known: Reference) -> list[str]:
-    """In what a finished training differs from the undisturbed one: files byte by byte, saved state number by number."""
+    """In what a finished training differs from the undisturbed one: files byte by byte, saved state bit by bit."""
     names = (checkpoint.WEIGHTS, "validations.tsv", "metrics.json", checkpoint.CONFIG, *checkpoint.TOKENIZERS)
     found = [
         f"{folder.name}: {name} differs"

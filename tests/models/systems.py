@@ -64,7 +64,8 @@ def variants(decoder: str, score: str | None) -> list[Options]:
     if decoder == "classic":
         return [*plain, {"feed_context": True}, {"feed_context": True, "tied_softmax": True, **sizes}]
     if decoder == "bahdanau":
-        return [*plain, {"readout": "deep"}, {"readout": "deep", "tied_softmax": True, "reverse_source": True, **sizes}]
+        plain = [{**options, "readout": "state"} for options in plain]
+        return [*plain, {}, {"readout": "deep", "tied_softmax": True, "reverse_source": True, **sizes}]
     return [*plain, {"input_feeding": False}, {"tied_softmax": True, "embedding_dim": 6, **sizes}]
 
 

@@ -42,9 +42,20 @@ def cost_results(request: Request, show: Callable[[str], None]) -> dict[str, Any
             show(f"one step with {length} source words")
             looks.append({"length": length, "scores": _looks(settings, length, device)})
             steps.append({"length": length, "systems": _steps(settings, length, device)})
-    sizes = {"width": settings.cost_width, "batch": settings.cost_batch, "vocabulary": settings.cost_vocabulary}
-    how = {"repeats": settings.cost_repeats, "threads": torch.get_num_threads(), "device": str(device)}
-    return {**sizes, **how, "reference": REFERENCE, "looks": looks, "steps": steps}
+    where = {"threads": torch.get_num_threads(), "device": str(device)}
+    return {**where, "reference": REFERENCE, "looks": looks, "steps": steps}
+
+
+def cost_sizes(request: Request) -> dict[str, Any]:
+    """What the measurements are made with."""
+    settings = request.settings
+    return {
+        "width": settings.cost_width,
+        "batch": settings.cost_batch,
+        "vocabulary": settings.cost_vocabulary,
+        "repeats": settings.cost_repeats,
+        "lengths": settings.cost_lengths,
+    }
 
 
 def _looks(settings: Settings, length: int, device: torch.device) -> list[dict[str, Any]]:

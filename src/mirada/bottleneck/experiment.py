@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from mirada.bottleneck.cost import cost_results
+from mirada.bottleneck.cost import cost_results, cost_sizes
 from mirada.bottleneck.findings import capacity_finding, cost_finding, forgetting_finding, lengths_finding
 from mirada.bottleneck.forgetting import forgetting_results, plan_forgetting
 from mirada.bottleneck.report import make_report, make_rows
@@ -26,6 +26,7 @@ from mirada.report.figures import require_matplotlib
 from mirada.report.write import write_report
 
 Show = Callable[[str], None]
+COST = "cost.json"
 
 
 def bottleneck(request: Request, show: Show, *, resume: bool = False, launch: Launch | None = None) -> dict[str, Any]:
@@ -35,15 +36,15 @@ def bottleneck(request: Request, show: Show, *, resume: bool = False, launch: La
     """
     require_matplotlib()
     check(request)
-    if (request.out / "parts").exists() and not resume:
+    begun = [*request.out.glob("*/runs"), *request.out.glob(COST)]
+    if begun and not resume:
         raise ConfigError(f"{request.out} holds experiments already; add --resume to go on, or choose another --out")
-    (request.out / "parts").mkdir(parents=True, exist_ok=True)
+    request.out.mkdir(parents=True, exist_ok=True)
     with locked(request.out):
         results: dict[str, Any] = plain(_do(request, show, resume, launch))
-        paths = write_report(make_report(results), results, make_rows(results), request.out)
+        write_report(make_report(results), results, make_rows(results), request.out)
     for part in results["parts"].values():
         show(part["finding"])
-    show(str(paths[0]))
     return results
 
 
@@ -94,11 +95,13 @@ def _run(tasks: list[Task], show: Show, resume: bool, launch: Launch | None) -> 
 
 
 def _cost(request: Request, show: Show) -> dict[str, Any]:
-    """The measurements, or those of a run before that was stopped later."""
-    path = request.out / "parts" / "cost.json"
+    """The measurements, or those of a run before this one; raises ConfigError if its sizes were others."""
+    path, sizes = request.out / COST, plain(cost_sizes(request))
     if not path.exists():
-        write_json(path, cost_results(request, show))
+        write_json(path, {**sizes, **cost_results(request, show)})
     found: dict[str, Any] = read_json(path)
+    if {name: found.get(name) for name in sizes} != sizes:
+        raise ConfigError(f"{path} was measured with other settings; remove it, or choose another --out")
     return found
 
 

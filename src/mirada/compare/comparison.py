@@ -33,9 +33,8 @@ def compare(
             prepare(task, resume=resume)
         run_all(tasks, show, launch=launch)
         results: dict[str, Any] = plain(collect(plan))
-        paths = write_report(make_report(results), results, make_rows(results), request.out)
+        write_report(make_report(results), results, make_rows(results), request.out)
     show(conclusion(results))
-    show(str(paths[0]))
     if not any("metrics" in system for system in results["systems"]):
         reasons = [reason for system in results["systems"] for reason in system["failed"].values()]
         raise TrainingError(f"every run failed; the first: {reasons[0]}")

@@ -114,6 +114,8 @@ class Tokenizer:
             inner = Inner.from_str(_text(path))
         except ModelFolderError:
             raise
+        except OSError as error:
+            raise ModelFolderError(f"{path}: cannot be read ({error.strerror})") from None
         except Exception as error:  # the library raises bare Exception for bad JSON
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ModelFolderError(f"{path}: not a tokeniser file ({reason})") from None
@@ -141,6 +143,11 @@ def _strange(inner: Any, kind: str) -> str:
     name = type(inner.model).__name__
     if name != MODELS[kind]:
         return f"a tokeniser of the kind {name}, but the options say {kind}"
+    entries = inner.get_vocab()  # first, for the library counts up to the largest number when it tells its settings
+    if sorted(entries.values()) != list(range(len(entries))) or len(entries) != inner.get_vocab_size():
+        return "its entries are not numbered from 0 without a gap"
+    if any("\n" in entry for entry in entries):
+        return "one of its entries holds a line end"
     known = {bytes(_normalizer(TokenizerOptions(kind, 0, normalize=form)).__getstate__()) for form in FORMS}
     own = [_settings(inner.model), inner.post_processor, inner.decoder, inner.padding, inner.truncation]
     if (
@@ -152,11 +159,6 @@ def _strange(inner: Any, kind: str) -> str:
         or inner.get_added_tokens_decoder()
     ):
         return f"not made by mirada for {kind}; its normalisation, splitting or settings are others"
-    entries = inner.get_vocab()
-    if sorted(entries.values()) != list(range(len(entries))) or len(entries) != inner.get_vocab_size():
-        return "its entries are not numbered from 0 without a gap"
-    if any("\n" in entry for entry in entries):
-        return "one of its entries holds a line end"
     return ""
 
 

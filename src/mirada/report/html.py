@@ -13,7 +13,7 @@ STYLE = """
   :root { --ink: #e7e8eb; --paper: #16171a; --soft: #a2a5ad; --line: #3a3d44; --mark: #1f2836; }
 }
 body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif;
-  margin: 0 auto; padding: 2rem 1rem; max-width: 60rem; }
+  margin: 0 auto; padding: 2rem 1rem; max-width: 72rem; }
 h1 { line-height: 1.2; margin-bottom: .2rem; }
 h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
 .subtitle, caption, figcaption { color: var(--soft); }

@@ -1,0 +1,48 @@
+"""The same command on the same machine makes the same model, bit for bit, with one thread and with two."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli_tools import reversals, write_pairs
+from faults.commands import Command
+from mirada.checkpoint import read_archive
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="starts processes as Linux does")
+
+# Wide enough that PyTorch shares the work between threads: matrices of 128 × 1024, 64 sentences.
+SIZES = {"embedding-dim": 64, "hidden-size": 128, "batch-size": 64, "max-updates": 12, "valid-every": 6}
+SYSTEMS = {
+    "classic": ["--decoder=classic", "--rnn-type=gru", "--dec-layers=2", "--enc-layers=2"],
+    "bahdanau": ["--decoder=bahdanau", "--score=additive", "--readout=deep"],
+    "luong": ["--decoder=luong", "--score=general", "--ema-decay=0.9"],
+    "transformer": ["--decoder=transformer", "--num-heads=4", "--ff-size=256"],
+}
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = reversals(500, lengths=(5, 20), seed=2)
+    return write_pairs(tmp_path_factory.mktemp("pairs") / "pairs.tsv", found)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("system", list(SYSTEMS))
+def test_the_same_weights_again(system, threads, pairs, tmp_path):
+    flags = [f"--{name}={value}" for name, value in SIZES.items()]
+    flags += [f"--tsv={pairs}", "--tokenizer=word", "--dropout=0.3", "--word-dropout=0.1", "--device=cpu"]
+    commands = [
+        Command(
+            ["train", *flags, *SYSTEMS[system], f"--model-dir={tmp_path / name}"],
+            tmp_path / f"{name}.log",
+            threads=threads,
+        )
+        for name in ("first", "second")
+    ]
+    assert [command.end() for command in commands] == [0, 0], commands[0].said()
+    for name in ("model.safetensors", "validations.tsv", "metrics.json", "source.json", "target.json"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes(), name
+    assert read_archive(tmp_path / "first" / "model.safetensors").note["updates"] in (6, 12)
