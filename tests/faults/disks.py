@@ -57,7 +57,7 @@ def _fill(disk: Path, known: Reference, log: Path, rng: random.Random) -> list[s
     while command.process.is_alive():  # what a save leaves free is taken too
         _take_all(disk / "filler")
     found = _failed_well(command, folder, known, "No space left on device")
-    (disk / "filler").unlink()
+    (disk / "filler").unlink(missing_ok=True)  # none where the training was done before
     return found + go_on(folder, known, log.with_suffix(".again.log"))
 
 
