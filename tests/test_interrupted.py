@@ -67,7 +67,7 @@ def test_asked_to_stop(number, code, whole, tmp_path):
         assert refusal("train", *flags(SMALL | options | ENOUGH | {"model-dir": folder})) == said
         training.send_signal(number)
         output, errors = training.communicate(timeout=60)
-    assert (training.returncode, output) == (code, "")
+    assert (training.returncode, output) == (code, ""), errors
     end = rf"stopped after update (\d+), saved in {re.escape(str(folder))}; the same command goes on from there"
     stopped = re.fullmatch(end, one_line(errors))
     assert EVERY <= int(stopped[1]) == progress(folder)["updates"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,34 @@ def test_asked_to_stop(number, code, data, tmp_path):
     assert caught.value.exit_code == code
     assert monitor.notes[-1] == "stopping after this update …"
     assert signal.getsignal(number) is before
+
+
+class Paper(io.RawIOBase):
+    """What lines are written on, where Ctrl-C comes in the middle of the one about the first validation."""
+
+    def __init__(self):
+        self.written = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: memoryview) -> int:
+        first = b"epoch 1 " not in self.written
+        self.written += bytes(data)
+        if first and b"epoch 1 " in self.written:
+            signal.raise_signal(signal.SIGINT)
+        return len(data)
+
+
+def test_asked_to_stop_in_the_middle_of_a_line(data, tmp_path, monkeypatch):
+    trains(tmp_path / "a", data, {"max-updates": 1})
+    config = load(tmp_path / "a" / checkpoint.CONFIG)
+    changes = {"model_dir": str(tmp_path / "b"), "training": config.training.model_copy(update={"max_updates": 99})}
+    paper = Paper()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(paper), encoding="utf-8"))
+    with pytest.raises(InterruptedTrainingError, match="^stopped after update 5, saved in "):
+        train(config.model_copy(update=changes))
+    assert paper.written.count(b"\n") == 4
 
 
 def test_the_seed_decides(data, tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -237,7 +237,8 @@ def _signals(run: Run) -> Iterator[None]:
         if run.stop_signal:
             raise KeyboardInterrupt
         run.stop_signal = number
-        run.monitor.note("stopping after this update …")
+        with suppress(RuntimeError):  # Python refuses to write a line in the middle of writing another
+            run.monitor.note("stopping after this update …")
 
     numbers = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
     try:

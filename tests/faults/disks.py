@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mirada import checkpoint
+
 from .commands import Command
 from .outcome import Outcome, judge
 from .trainings import STARTED, Reference, go_on, loads
@@ -76,7 +78,8 @@ def _failed_well(command: Command, folder: Path, known: Reference, reason: str) 
         return []
     last = text.splitlines()[-1] if text else ""
     if code == 2 and last.startswith("mirada: ") and SAID.format(reason) in last:
-        return loads(folder)
+        # The very first save may be the one that fails: then nothing was there that could be lost.
+        return loads(folder) if (folder / checkpoint.RESUME).exists() else []
     return [f"{folder.name}: ended with {code}: {text[-300:]}", *loads(folder)]
 
 
