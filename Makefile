@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test slow check lint types clean
+.PHONY: demo test faults check lint types clean
 
 demo: .venv/ready
 	$(BIN)/mirada demo
@@ -11,8 +11,9 @@ demo: .venv/ready
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2
 
-slow: .venv/ready
-	$(BIN)/python -m pytest -m slow
+# Kill loops, full disks, a million lines, ten minutes of fuzzing: about half an hour (docs/reliability.md).
+faults: .venv/ready
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m faults
 
 check: lint types test
 

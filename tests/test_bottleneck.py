@@ -110,6 +110,10 @@ def test_the_sentence_about_lengths():
 def test_nothing_is_said_of_systems_that_have_learned_nothing_or_were_not_trained():
     weak = findings.lengths_finding(lengths_of((5.0, 4.0, 6.0), short=(3.0, 7.0)))
     assert weak == "Nothing can be said: no system has learned enough (bleu 7.0 at best); train longer (--updates)."
+    floor = findings.lengths_finding(lengths_of((-20.0, -25.0, -16.0), (-0.1, -0.2, 0.1), short=(9.1, 75.5)))
+    assert floor.endswith(
+        ": classic-lstm-64 has learned too little to fall, so nothing can be said of which loses more."
+    )
     assert findings.lengths_finding({"metric": "bleu", "systems": []}) == findings.UNFINISHED
     assert findings.capacity_finding({"metric": "bleu", "systems": []}) == findings.UNFINISHED
     assert findings.forgetting_finding({"systems": []}) == findings.UNFINISHED

@@ -124,7 +124,7 @@ def test_asked_to_stop_in_the_middle_of_a_line(data, tmp_path, monkeypatch):
     changes = {"model_dir": str(tmp_path / "b"), "training": config.training.model_copy(update={"max_updates": 99})}
     paper = Paper()
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(paper), encoding="utf-8"))
-    with pytest.raises(InterruptedTrainingError, match="^stopped after update 5, saved in "):
+    with pytest.raises(InterruptedTrainingError, match=r"^stopped after update 5, saved in "):
         train(config.model_copy(update=changes))
     assert paper.written.count(b"\n") == 4
 

@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait leave a busy machine to others
 CONTEXT: Any = multiprocessing.get_context("forkserver")
 # torch._dynamo: torch's optimisers load it when the first is made, which takes longer than a short training.
 CONTEXT.set_forkserver_preload(

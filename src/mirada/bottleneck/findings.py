@@ -34,21 +34,26 @@ def lengths_finding(results: Results) -> str:
     return f"{opening}{levels}: {_lengths_verdict(results)}."
 
 
+def _learned(value: float, metric: str) -> bool:
+    """Whether a system has learned enough for a difference to mean anything."""
+    return value <= 100 - LEARNED if better(metric) == "lower" else value >= LEARNED
+
+
 def _hardly_learned(results: Results) -> str:
-    """What to say where no system has learned enough for differences to mean anything, else nothing."""
+    """What to say where no system has learned enough, else nothing."""
     metric = results["metric"]
     values = [row.get("short", row)["value"] for row in results["systems"]]
-    if better(metric) == "lower":
-        hopeless, best = min(values) > 100 - LEARNED, min(values)
-    else:
-        hopeless, best = max(values) < LEARNED, max(values)
-    if not hopeless:
+    if any(_learned(value, metric) for value in values):
         return ""
+    best = min(values) if better(metric) == "lower" else max(values)
     return f"Nothing can be said: no system has learned enough ({metric} {best:.1f} at best); train longer (--updates)."
 
 
 def _lengths_verdict(results: Results) -> str:
     more, kept = results["more_lost"], results.get("less_kept")
+    weak = [row["name"] for row in results["systems"] if not _learned(row["short"]["value"], results["metric"])]
+    if weak:  # a system near the floor cannot fall, which is no merit of its
+        return f"{weak[0]} has learned too little to fall, so nothing can be said of which loses more"
     points = f"{_size(more)} points more"
     if more["low"] > 0:
         return f"the classic system loses {points}, as Bahdanau et al. (2015, figure 2) found"

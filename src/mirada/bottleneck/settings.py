@@ -14,15 +14,15 @@ class Settings:
     """Sizes. Lengths of sources are in words (in characters where sources are single words)."""
 
     pairs: int = 8000  # training pairs of the embedded corpus
-    length: int = 12  # longest source in training; the test goes to twice that
+    length: int = 20  # longest source in training; the test goes to twice that
     tested: int = 400  # test items on each side of it
-    updates: int = 3000
+    updates: int = 2000
     batch: int = 32
     embedding: int = 128
     classic_widths: tuple[int, ...] = (64, 128, 256, 512)
     attention_widths: tuple[int, ...] = (64, 128, 256)
     vocabulary: int = 1000
-    learning_rate: float = 5e-3
+    learning_rate: float = 3e-3
     symbols: int = 20  # of the copy and reverse tasks
     sequence: int = 16  # symbols of a test sequence; training has 1 to so many
     sequences: int = 40000

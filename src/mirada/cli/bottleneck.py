@@ -70,7 +70,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--attention", default="luong-general", help="the system with attention [luong-general]")
     parser.add_argument("--cell", choices=("lstm", "gru"), default="lstm", help="recurrent cell of all systems [lstm]")
     parser.add_argument("--length", type=int, metavar="L", help="longest source in training [by the pairs]")
-    parser.add_argument("--updates", type=int, help="updates of each training of the first two parts [3000]")
+    parser.add_argument("--updates", type=int, help="updates of each training of the first two parts [2000]")
     parser.add_argument("--pairs", type=int, help="training pairs of the embedded corpus [8000]")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each system [1]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
