@@ -15,7 +15,11 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of everything random [1]")
     values = parser.read(arguments)
 
+    import torch
+
     from mirada.demo import demo
 
+    # Models this small gain nothing from a second thread, and lose tenfold by it where another process is busy.
+    torch.set_num_threads(1)
     demo(Path(values.out), lambda line: print(line, flush=True), seed=values.seed)
     return 0
