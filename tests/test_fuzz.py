@@ -6,10 +6,14 @@ What such runs have found stands below as tests with names.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
+import torch
 
-from faults.properties import PROPERTIES, Bench, Property, attempt
+from faults.properties import PROPERTIES, Bench, Property, attempt, check_options, translated
+from mirada.checkpoint import Archive, read_archive, write_archive
+from mirada.data.tokenizer import TokenizerOptions, train_tokenizer
 
 EXAMPLES = int(os.environ.get("MIRADA_FUZZ", "30"))
 
@@ -22,3 +26,42 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 @pytest.mark.parametrize("tested", PROPERTIES, ids=lambda tested: tested.name)
 def test_property(tested: Property, bench: Bench) -> None:
     assert attempt(tested, bench, examples=EXAMPLES) >= min(EXAMPLES, 20)
+
+
+# Found so
+
+
+def test_a_special_token_s_name_is_unknown_text(bench: Bench) -> None:
+    """A text whose only word is `<pad>`: read as an unknown word, never as padding, whatever the kind."""
+    for name in ("<pad>", "<s>", "</s>", "<unk>"):
+        word = train_tokenizer([name, "a"], TokenizerOptions("word", 100))
+        assert word.encode([f"a {name} a"]) == [[4, 0, 4]]
+        for tokenizer in bench.tokenizers.values():
+            assert not {1, 2, 3} & set(tokenizer.encode([f"the {name} fox{name}"])[0])
+
+
+def test_the_same_tensors_are_the_same_file(tmp_path: Path) -> None:
+    """The library wrote the header's metadata in an order of its own, another one each time."""
+    archive = Archive({"a": torch.arange(3.0), "b": torch.ones(2, 2)}, {"é": [1, {"b": 2, "a": None}]})
+    contents = set()
+    for _ in range(20):
+        write_archive(tmp_path / "a", archive)
+        contents.add((tmp_path / "a").read_bytes())
+    assert len(contents) == 1
+    found = read_archive(tmp_path / "a")
+    assert found.note == archive.note
+    assert all(torch.equal(found.tensors[name], tensor) for name, tensor in archive.tensors.items())
+
+
+def test_lines_before_one_that_is_no_text_are_not_lost(bench: Bench) -> None:
+    """They were in the same batch as the bad one, and went with it."""
+    content = b"the cat\na man\n\xff\nthe fox\n"
+    code, output, said = translated(bench.model, content, [])
+    assert (code, output.count("\n"), len(said)) == (2, 2, 1)
+
+
+def test_numbers_and_kinds_that_yaml_promises_and_does_not_keep(bench: Bench) -> None:
+    """Five thousand digits, a month 99, a boolean x: each was a traceback."""
+    for value in ("9" * 5000, "2024-99-99", "!!bool x", "!!timestamp x", "!!int x", "!!float [1]", "0x", "1:60:99"):
+        check_options(f"model_dir: {value}\n".encode(), bench)
+        check_options(f"training: {{seed: {value}}}\n".encode(), bench)

@@ -195,7 +195,7 @@ def _validate(run: Run) -> None:
         checkpoint.put_weights(run.model, own)
     history.write(progress.validations)
     star = " *" if improved else ""
-    bad = f" ({progress.bad_updates} updates skipped)" if progress.bad_updates else ""
+    bad = f" (skipped: {progress.bad_updates})" if progress.bad_updates else ""
     run.monitor.note(f"epoch {progress.epoch + 1} update {progress.updates}: {_say(metrics)}{star}{bad}")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from . import disks, fuzzing, kills, streams, trainings
+from . import again, disks, fuzzing, kills, streams, trainings
 from .outcome import HEADER, Outcome, row
 
 
@@ -24,7 +24,9 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=1_000_000, help="lines of the long stream [1000000]")
     parser.add_argument("--minutes", type=float, default=10.0, help="minutes of fuzzing [10]")
     parser.add_argument("--seed", type=int, default=1, help="of the random moments [1]")
-    parser.add_argument("--only", help="faults whose name (of the functions) contains this")
+    parser.add_argument(
+        "--only", metavar="PART", default="", help="one kind: killed, stopped, disk, stream, fuzzing, …"
+    )
     values = parser.parse_args()
     import torch
 
@@ -38,6 +40,8 @@ def main() -> int:
             print(row(outcome), flush=True)
             print(*outcome.problems, sep="\n", end="\n" if outcome.problems else "", file=sys.stderr, flush=True)
             outcomes.append(outcome)
+    if not outcomes:
+        parser.error(f"no fault's name contains {values.only!r}")
     survived = all(outcome.good for outcome in outcomes)
     print(f"\n{'All survived.' if survived else 'NOT ALL SURVIVED.'}")
     return 0 if survived else 1
@@ -48,7 +52,7 @@ def outcomes_of(values: argparse.Namespace, place: Path) -> Iterator[Outcome]:
     rng = random.Random(values.seed)
     reference = cache(partial(trainings.reference, place, epochs=12))
     known = cache(partial(streams.known, place))
-    tries = values.tries
+    tries, wanted = values.tries, values.only
     faults: dict[str, Callable[[], Outcome]] = {
         "killed": lambda: kills.killed(place, reference(), tries, rng),
         "crashed": lambda: kills.crashed(place, reference(), tries, rng),
@@ -61,11 +65,13 @@ def outcomes_of(values: argparse.Namespace, place: Path) -> Iterator[Outcome]:
         "one-by-one": lambda: streams.one_by_one(place, known(), tries, rng),
         "left": lambda: streams.left(place, known(), tries, rng),
         "interrupted": lambda: streams.interrupted(place, known(), tries, rng),
+        "again-1": lambda: again.same(place, max(2, tries // 4), 1),
+        "again-2": lambda: again.same(place, max(2, tries // 4), 2),
     }
     for name, do in faults.items():
-        if values.only in (None, *(part for part in [values.only] if part and part in name)):
+        if wanted in name:
             yield do()
-    if values.only in (None, *(part for part in [values.only] if part and part in "fuzzing")):
+    if wanted in "fuzzing":
         yield from fuzzing.all_for(60 * values.minutes, place / "fuzzing", seed=values.seed)
 
 

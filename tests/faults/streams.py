@@ -172,7 +172,7 @@ def left(place: Path, have: Known, tries: int, rng: random.Random) -> Outcome:
         stream = Stream(have, place / f"left{number}.log", count=1 << 40, seed=number)
         found = _prefix(stream, [stream.output.readline() for _ in range(rng.choice((1, 10, 3000)))])
         results.append(found + _ended(stream.close(), stream.command, 0, ""))
-    return judge("a reader that leaves (`| head`)", results, "exit code 0, nothing on standard error")
+    return judge("a reader that leaves, as `head` does", results, "exit code 0, nothing on standard error")
 
 
 def interrupted(place: Path, have: Known, tries: int, rng: random.Random) -> Outcome:
