@@ -32,7 +32,7 @@ SYSTEMS: dict[str, dict[str, object]] = {
         "embedding-dim": 64,
         "ff-size": 128,
         "learning-rate": 5e-3,
-        "max-updates": 400,
+        "max-updates": 500,
     },
     "classic-lstm": CLASSIC | {"rnn-type": "lstm"},
     "classic-gru": CLASSIC | {"rnn-type": "gru"},

@@ -104,7 +104,12 @@ def _check_node(node: yaml.Node, seen: set[int]) -> None:
 
 def dump(config: Block) -> str:
     """Write options as YAML, in the order of the fields."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    values = config.model_dump(mode="json")
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    # The library writes these line ends of Unicode bare, where they would be read back as blanks: escape them.
+    if set(text) & set("\x85\u2028\u2029\ufeff"):
+        text = yaml.safe_dump(values, sort_keys=False)
+    return text
 
 
 BlockType = TypeVar("BlockType", bound=Block)
