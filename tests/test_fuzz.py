@@ -61,7 +61,9 @@ def test_lines_before_one_that_is_no_text_are_not_lost(bench: Bench) -> None:
 
 
 def test_numbers_and_kinds_that_yaml_promises_and_does_not_keep(bench: Bench) -> None:
-    """Five thousand digits, a month 99, a boolean x: each was a traceback."""
-    for value in ("9" * 5000, "2024-99-99", "!!bool x", "!!timestamp x", "!!int x", "!!float [1]", "0x", "1:60:99"):
+    """Five thousand digits, a month 99, a boolean x, a number of no digits: each was a traceback."""
+    empty = ("!!int", "!!float", "!!timestamp", "!!bool")
+    false = ("!!bool x", "!!timestamp x", "!!int x", "!!float [1]", "9" * 5000, "2024-99-99", "0x", "1:60:99")
+    for value in empty + false:
         check_options(f"model_dir: {value}\n".encode(), bench)
         check_options(f"training: {{seed: {value}}}\n".encode(), bench)

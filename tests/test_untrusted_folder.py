@@ -320,13 +320,13 @@ MERGES = "a: &a {k: v}\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (BOMB, ":1: not valid YAML (an alias (*name); write the value out)"),
-        (MERGES, ":1: not valid YAML (an alias (*name); write the value out)"),
-        ("data: &a\n  src: *a\n", ":1: not valid YAML (an alias (*name); write the value out)"),
+        (BOMB, ":2: not valid YAML (an alias (*name); write the value out)"),
+        (MERGES, ":2: not valid YAML (an alias (*name); write the value out)"),
+        ("data: &a\n  src: *a\n", ":2: not valid YAML (an alias (*name); write the value out)"),
         ("model: {decoder: luong, decoder: classic}\n", ":1: not valid YAML ('decoder' stands twice)"),
         ("model: !!python/object:os.system x\n", ":1: not valid YAML (could not determine a constructor for the tag"),
-        ("[" * 100_000, ": not valid YAML (nested too deep for options)"),
-        ("a: {" * 100_000, ": not valid YAML (nested too deep for options)"),
+        ("[" * 100_000, ":1: not valid YAML (nested too deep for options)"),
+        ("a: {" * 25_000, ":1: not valid YAML (nested too deep for options)"),
         (f"model: {{hidden_size: {'9' * 5000}}}\n", ": not valid YAML (a value cannot be read: Exceeds the limit"),
         ("model_dir: 2024-99-99\n", ": not valid YAML (a value cannot be read: month must be in 1..12)"),
         ("model_dir: !!timestamp x\n", ": not valid YAML (a value cannot be read: "),
@@ -335,7 +335,7 @@ MERGES = "a: &a {k: v}\n" + "".join(
         ("? [a]\n: b\n", ":1: not valid YAML (found unhashable key)"),
         ("a: 1\n---\nb: 2\n", ":2: not valid YAML (but found another document)"),
         ("model_dir: \0\n", ": not valid YAML (unreadable)"),
-        ("x" * 1_000_001, ": more than 1,000,000 bytes, which no file of options has"),
+        ("x" * 100_001, ": more than 100,000 bytes, which no file of options has"),
         ("- luong\n", ": expected a mapping of options, got list"),
         ('training: {early_stopping_metric: "a\\nb"}\n', ": early_stopping_metric a\\nb is not computed; use loss, or"),
     ],
@@ -348,7 +348,7 @@ def test_yaml_that_is_meant_to_hurt(folder, text, said):
 
 
 def test_a_message_stays_a_line_whatever_is_in_the_file(folder):
-    for key in ("x" * 900_000, "a\x1b[2Jb", "a\r\nb\u2028c"):
+    for key in ("x" * 90_000, "a\x1b[2Jb", "a\r\nb\u2028c"):
         options(folder, lambda values, key=key: values["model"].update({key: 1}))
         line = refused(folder)
         assert len(line) < 1100

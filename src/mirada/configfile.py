@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from mirada.config import Block, Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
 from mirada.errors import ConfigError, suggestion
 
-MOST_BYTES = 1_000_000
+MOST_BYTES, DEEPEST = 100_000, 20
 BLOCKS: Mapping[str, type[Block]] = {
     "data": DataConfig,
     "model": ModelConfig,
@@ -47,10 +47,9 @@ def load_yaml(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: not valid YAML (nested too deep for options)") from None
-    except (ValueError, KeyError, AttributeError) as error:  # from values that are not of the kind that they claim
+        problem = _cut(getattr(error, "problem", None) or "unreadable", most=200)
+        raise ConfigError(f"{path}{line}: not valid YAML ({problem})") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # a value not of the kind that it claims
         raise ConfigError(f"{path}: not valid YAML (a value cannot be read: {_cut(str(error))})") from None
     if values is None:
         return {}
@@ -73,33 +72,39 @@ def _read(path: Path) -> str:
 
 
 def _construct(text: str) -> Any:
+    _check_events(text)
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
         if node is None:
             return None
-        _check_node(node, set())
+        _check_keys(node)
         return loader.construct_document(node)
     finally:
         loader.dispose()
 
 
-def _check_node(node: yaml.Node, seen: set[int]) -> None:
-    """Raise MarkedYAMLError for a node that stands in two places (an alias) and for a key that stands twice."""
-    if id(node) in seen:
-        raise yaml.MarkedYAMLError(problem="an alias (*name); write the value out", problem_mark=node.start_mark)
-    seen.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _check_node(item, seen)
-    if isinstance(node, yaml.MappingNode):
-        keys: set[str] = set()
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in keys:
-                raise yaml.MarkedYAMLError(problem=f"{_cut(key.value)!r} stands twice", problem_mark=key.start_mark)
-            keys.add(str(key.value))
-            _check_node(key, seen)
-            _check_node(value, seen)
+def _check_events(text: str) -> None:
+    """Raise MarkedYAMLError for an alias and for what is nested deeper than any options, before it is built."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        problem = "nested too deep for options" if depth > DEEPEST else ""
+        if isinstance(event, yaml.AliasEvent):
+            problem = "an alias (*name); write the value out"
+        if problem:
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=cast(Any, event.start_mark))
+
+
+def _check_keys(node: yaml.Node) -> None:
+    """Raise MarkedYAMLError for a key that stands twice in a mapping."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    keys: set[str] = set()
+    for key, value in pairs:
+        if isinstance(key, yaml.ScalarNode) and key.value in keys:
+            raise yaml.MarkedYAMLError(problem=f"{_cut(key.value)!r} stands twice", problem_mark=key.start_mark)
+        keys.add(str(key.value))
+        _check_keys(value)
 
 
 def dump(config: Block) -> str:
@@ -138,9 +143,9 @@ def _explain(error: ValidationError) -> str:
     return f"{_cut(name)}: {message[0].lower()}{message[1:]} (got {_cut(repr(first['input']))})"
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, *, most: int = 80) -> str:
     """What a file holds, in so few characters that the message stays a line."""
-    return text if len(text) <= 80 else text[:77] + "…"
+    return text if len(text) <= most else text[: most - 3] + "…"
 
 
 def known_names(path: list[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import signal
@@ -49,18 +48,22 @@ def run(arguments: Sequence[str]) -> int:
         blocks, output = _open(values, stack)
         attention = stack.enter_context(_writable(values.save_attention)) if values.save_attention else None
         lines = translator.stream_blocks(blocks, options=options, batch_size=values.batch_size, with_attention=look)
-        numbers = itertools.count()
+        first = 0
         for outputs in lines:
+            numbered = [(number, found) for number, row in enumerate(outputs, start=first) for found in row]
+            texts = [_line(number, found, values, options.n_best, translator) for number, found in numbered]
+            looks = [json.dumps(_attention(*pair), ensure_ascii=False) for pair in numbered] if attention else []
+            first += len(outputs)
             with _undisturbed():
-                for found, number in zip(outputs, numbers, strict=False):  # in this order: no number is lost
-                    for translation in found:
-                        output.write(_line(number, translation, values, options.n_best, translator) + "\n")
-                        if attention:
-                            attention.write(json.dumps(_attention(number, translation), ensure_ascii=False) + "\n")
-                for file in (output, attention):
-                    if file:
-                        file.flush()
+                _write(output, texts)
+                if attention:
+                    _write(attention, looks)
     return 0
+
+
+def _write(file: TextIO, lines: list[str]) -> None:
+    file.writelines(f"{line}\n" for line in lines)
+    file.flush()
 
 
 @contextmanager
