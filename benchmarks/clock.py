@@ -1,0 +1,79 @@
+"""The clock of a training: it stands where the progress bar would, and is told of every update as it ends.
+
+So what is measured is `mirada.training.train` itself: reading batches, forward, loss, backward, clipping, optimiser.
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks.machine import Load, Rates, Reading, load_between, measure_rates, peak_megabytes, reading
+
+
+class Plan(NamedTuple):
+    """How long to measure."""
+
+    warmup: int = 30  # updates that do not count
+    windows: int = 3
+    updates: int = 30  # of one window
+
+    @property
+    def total(self) -> int:
+        """Updates in all."""
+        return self.warmup + self.windows * self.updates
+
+
+class Window(NamedTuple):
+    """Some updates in a row."""
+
+    seconds: float
+    tokens: int
+    load: Load
+
+
+class Clock:
+    """Cuts a training into windows, and measures the matrix rate between them."""
+
+    def __init__(self, plan: Plan, *, rate_seconds: float = 0.05):
+        self.plan, self._rate_seconds = plan, rate_seconds
+        self.tokens: list[int] = []  # of every update
+        self.windows: list[Window] = []
+        self.rates: list[Rates] = []
+        self.peak_megabytes = 0.0
+        self._begun: tuple[float, Reading | None] = (0.0, None)
+
+    def note(self, line: str) -> None:
+        """Nobody reads along."""
+
+    def start(self, name: str, total: int, done: int) -> None:
+        """The training begins."""
+
+    def stop(self) -> None:
+        """The training has ended."""
+
+    def update(self, done: int, tokens: int, loss: float) -> None:
+        """An update has ended: `done` of them so far, the last with so many real target tokens."""
+        now = time.perf_counter()
+        self.tokens.append(tokens)
+        since = len(self.tokens) - self.plan.warmup
+        if since < 0 or since % self.plan.updates or len(self.windows) == self.plan.windows:
+            return
+        if since:
+            load = load_between(self._begun[1], reading())
+            window = self.tokens[-self.plan.updates :]
+            self.windows.append(Window(now - self._begun[0], sum(window), load))
+            self.peak_megabytes = peak_megabytes()
+        self.rates.append(measure_rates(self._rate_seconds))
+        self._begun = (time.perf_counter(), reading())
+
+    def rate(self) -> Rates:
+        """The median of each rate over the times between the windows."""
+        linear = median(rates.linear for rates in self.rates)
+        return Rates(linear, *(_middle([getattr(rates, kind) for rates in self.rates]) for kind in Rates._fields[1:]))
+
+
+def _middle(rates: list[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return median(known) if known else None

@@ -1,0 +1,155 @@
+"""Training speed of one work: `python -m benchmarks.train T1 [--pieces DIR] [--threads N] [--out DIR]`.
+
+Target tokens a second through `mirada.training.train`, over windows after a warm-up; the share of the matrix rate
+measured between the windows; peak memory; and, in a second training, where the time goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from benchmarks import flops, machine, rows, works
+from benchmarks.clock import Clock, Plan
+from benchmarks.parts import Watch, watching
+from benchmarks.pieces import Pieces, prepare
+from benchmarks.works import WORKS, Work
+from mirada import training
+from mirada.config import Config
+from mirada.data.batches import BatchSize, plan
+from mirada.progress import Monitor
+
+OUT = Path("bench-results")
+QUICK = Plan(warmup=2, windows=2, updates=2)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the work that is named: one a process, so that its peak of memory is its own."""
+    given = _read(arguments)
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    work = works.smaller(WORKS[given.work]) if given.quick else WORKS[given.work]
+    schedule = QUICK if given.quick else Plan(given.warmup, given.windows, given.updates)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pieces = prepare(work.task, given.pieces, folder / "data", pairs=300 if given.quick else 12_000)
+        row = measure(work, pieces, folder, schedule)
+        row |= {} if given.no_parts else watch(work, pieces, folder, quick=given.quick)
+    rows.write({**row, "work": given.work, "quick": given.quick, "round": given.round}, given.out)
+
+
+def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", choices=WORKS)
+    parser.add_argument("--pieces", type=Path, metavar="DIR", help="files of pieces [made from the embedded corpus]")
+    parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
+    parser.add_argument("--threads", type=int, help="threads of torch [its own choice]")
+    parser.add_argument("--warmup", type=int, default=Plan().warmup, help="updates that do not count [%(default)s]")
+    parser.add_argument("--windows", type=int, default=Plan().windows, help="[%(default)s]")
+    parser.add_argument("--updates", type=int, default=Plan().updates, help="of a window [%(default)s]")
+    parser.add_argument("--no-parts", action="store_true", help="leave out where the time goes")
+    parser.add_argument("--round", type=int, help="number of the round, when systems are measured in turn")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    return parser.parse_args(arguments)
+
+
+def measure(work: Work, pieces: Pieces, folder: Path, schedule: Plan) -> rows.Row:
+    """Train in windows; everything that can be said about them."""
+    config = works.options(work, pieces, folder / "measured", updates=schedule.total)
+    clock = Clock(schedule)
+    training.train(config, monitor=cast(Monitor, clock))
+    lengths = _lengths(config, pieces, clock)
+    return {**_speed(clock), **_work(config, pieces, lengths, clock), "machine": machine.facts()}
+
+
+def _speed(clock: Clock) -> rows.Row:
+    speeds = [window.tokens / window.seconds for window in clock.windows]
+    return {
+        "kind": "train",
+        "system": "mirada",
+        "version": version(),
+        "tokens_per_second": median(speeds),
+        "windows": speeds,
+        "updates": clock.plan.updates,
+        "others": [window.load.others for window in clock.windows],
+        "stolen": [window.load.stolen for window in clock.windows],
+        "own": [window.load.own for window in clock.windows],
+        "rates": clock.rate()._asdict(),
+        "peak_mb": clock.peak_megabytes,
+    }
+
+
+def _work(config: Config, pieces: Pieces, lengths: list[np.ndarray], clock: Clock) -> rows.Row:
+    """Operations of the windows' own batches, and their share of the matrix rate."""
+    together = [(int(s), int(t)) for s, t in np.concatenate(lengths)]
+    counted = flops.training(config.model, _target_entries(pieces), together)
+    rate, seconds = clock.rate(), sum(window.seconds for window in clock.windows)
+    tokens = sum(target for _, target in together)
+    padded = sum(len(batch) * int(batch[:, 1].max()) for batch in lengths)
+    share = counted.total / seconds / 1e9
+    return {
+        "data": pieces.name,
+        "tokens_per_update": tokens / len(lengths),
+        "padding": padded / tokens,
+        "gflop": {part: value / len(lengths) / 1e9 for part, value in counted._asdict().items()},
+        "gflops": share,
+        "fraction": share / rate.linear,
+        "fraction_of_best": share / rate.best(),
+    }
+
+
+def _lengths(config: Config, pieces: Pieces, clock: Clock) -> list[np.ndarray]:
+    """Lengths `[B, 2]` of the batches of the windows, by the order that training promises.
+
+    Raises RuntimeError if their tokens are not those that training told of.
+    """
+    options, batches = config.training, list[np.ndarray]()
+    size = BatchSize(options.batch_size, by_tokens=options.batch_type == "token")
+    epoch = 0
+    while len(batches) < len(clock.tokens):
+        batches += [pieces.lengths[chosen] for chosen in plan(pieces.lengths, size, seed=options.seed, epoch=epoch)]
+        epoch += 1
+    batches = batches[: len(clock.tokens)]
+    if [int(batch[:, 1].sum()) for batch in batches] != clock.tokens:
+        raise RuntimeError("training read other batches than mirada.data.batches.plan names: operations are unknown")
+    return batches[clock.plan.warmup :]
+
+
+def _target_entries(pieces: Pieces) -> int:
+    if pieces.entries is not None:
+        return pieces.entries
+    symbols = {token for line in pieces.files["train.target"].open(encoding="utf-8") for token in line.split()}
+    return len(symbols) + 4
+
+
+def watch(work: Work, pieces: Pieces, folder: Path, *, quick: bool = False) -> rows.Row:
+    """Train again, under the stopwatch and the profiler: ms an update by part, and torch's costliest operations."""
+    seen = Watch(1, 2, 1) if quick else Watch(8, 15, 4)
+    config = works.options(work, pieces, folder / "watched", updates=seen.total)
+    with watching(seen.stopwatch):
+        training.train(config, monitor=cast(Monitor, seen))
+    return {"parts": seen.parts, "operations": [operation._asdict() for operation in seen.operations]}
+
+
+def version() -> str:
+    """mirada's version, and the revision of its source where git knows it."""
+    import subprocess
+    from importlib.metadata import version as installed
+
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        ran: Any = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return installed("mirada")
+    return f"{installed('mirada')} ({ran.stdout.strip()})"
+
+
+if __name__ == "__main__":
+    main()
