@@ -6,10 +6,9 @@ So what is measured is `mirada.training.train` itself: reading batches, forward,
 from __future__ import annotations
 
 import time
-from statistics import median
 from typing import NamedTuple
 
-from benchmarks.machine import Load, Rates, Reading, load_between, measure_rates, peak_megabytes, reading
+from benchmarks.machine import Load, Rates, Reading, load_between, measure_rates, middle, peak_megabytes, reading
 
 
 class Plan(NamedTuple):
@@ -70,10 +69,4 @@ class Clock:
 
     def rate(self) -> Rates:
         """The median of each rate over the times between the windows."""
-        linear = median(rates.linear for rates in self.rates)
-        return Rates(linear, *(_middle([getattr(rates, kind) for rates in self.rates]) for kind in Rates._fields[1:]))
-
-
-def _middle(rates: list[float | None]) -> float | None:
-    known = [rate for rate in rates if rate is not None]
-    return median(known) if known else None
+        return middle(self.rates)

@@ -12,8 +12,9 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import torch
@@ -44,6 +45,12 @@ def measure_rates(seconds: float = 0.05) -> Rates:
     if linear is None:
         raise RuntimeError("torch has no matrix product")
     return Rates(linear, prepacked, int8)
+
+
+def middle(rates: Sequence[Rates]) -> Rates:
+    """The median of each rate over several measurements."""
+    known = [[rate for rate in kind if rate is not None] for kind in zip(*rates, strict=True)]
+    return Rates(median(known[0]), *(median(kind) if kind else None for kind in known[1:]))
 
 
 def _best(rates: list[float | None]) -> float | None:

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     schedule = QUICK if given.quick else Plan(given.warmup, given.windows, given.updates)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pieces = prepare(work.task, given.pieces, folder / "data", pairs=300 if given.quick else 12_000)
+        pieces = prepare(work.task, given.pieces, folder / "data", **(works.FEW if given.quick else {}))
         row = measure(work, pieces, folder, schedule)
         row |= {} if given.no_parts else watch(work, pieces, folder, quick=given.quick)
     rows.write({**row, "work": given.work, "quick": given.quick, "round": given.round}, given.out)

@@ -4,7 +4,7 @@ T1       Bahdanau's flow, additive score, GRU; predicts from s_t alone, as every
 T1-deep  the same with the paper's maxout readout, mirada's own default
 T2       Luong's flow, general score, LSTM, with input feeding; T2-nofeed without
 T3       Transformer, 3 + 3 layers, pre-norm
-T4       letters to sounds with T1's model in small
+T4       letters to sounds with T1's model in small, as an LSTM, as the peers have it
 Embeddings are not tied in any; T1 to T3 have one list of 8,000 entries for both languages.
 """
 
@@ -13,11 +13,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.pieces import Pieces
+from benchmarks.pieces import MOST, Pieces
 from mirada.config import Config, ModelConfig
 from mirada.configfile import parse
-
-MOST = 250  # tokens of a side: longer pairs (there are none) and the line of all pieces are left out
 
 
 class Work(NamedTuple):
@@ -39,9 +37,10 @@ WORKS = {
     "T2": Work("translation", 64, {**RNN, **GENERAL, "input_feeding": True}),
     "T2-nofeed": Work("translation", 64, {**RNN, **GENERAL, "input_feeding": False}),
     "T3": Work("translation", 64, {"decoder": "transformer", **STACK, "norm": "pre", "dropout": 0.1}),
-    "T4": Work("spelling", 256, {**RNN, **ADDITIVE, **SMALLER}),
+    "T4": Work("spelling", 256, {**RNN, **ADDITIVE, **SMALLER, "rnn_type": "lstm"}),
 }
 TINY = {"embedding_dim": 16, "hidden_size": 32, "encoder_hidden_size": 16, "ff_size": 32, "num_heads": 2}
+FEW = {"pairs": 300, "entries": 400}  # of the embedded corpus, for the same end
 
 
 def smaller(work: Work) -> Work:
@@ -59,7 +58,7 @@ def options(work: Work, pieces: Pieces, folder: Path, *, updates: int | None = N
         "dev_tgt": str(pieces.files["dev.target"]),
         "tokenizer": "word",
         "vocab_size": pieces.entries,
-        "share_vocab": pieces.shared,
+        "share_vocab": pieces.entries is not None,
         "normalize": "none",
         "max_length": MOST,
     }
@@ -76,6 +75,9 @@ def options(work: Work, pieces: Pieces, folder: Path, *, updates: int | None = N
     return parse({"model_dir": str(folder), "data": data, "model": work.model, "training": training})
 
 
-def model_options(work: Work) -> ModelConfig:
-    """The model alone."""
-    return ModelConfig(**work.model)
+def name_of(model: ModelConfig) -> str:
+    """The work that a model does, or a description of it."""
+    for name, work in WORKS.items():
+        if ModelConfig(**work.model) == model:
+            return name
+    return f"{model.decoder} {model.embedding_dim}/{model.hidden_size}"

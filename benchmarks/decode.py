@@ -1,0 +1,196 @@
+"""Decoding speed of a trained model: `python -m benchmarks.decode MODEL [--beam 5 1] [--pieces DIR] [--out DIR]`.
+
+The test lines through `Translator.search`, best output and its tokens; passes over all of them after one that warms up
+and counts rows. With --single one sentence at a time: the median and the slowest tenth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, NamedTuple
+
+import torch
+
+from benchmarks import flops, machine, rows, works
+from benchmarks.pieces import Pieces, prepare, text
+from benchmarks.train import OUT, version
+from mirada import Translation, Translator, load
+from mirada.config import SearchConfig
+from mirada.configfile import changed
+
+LONGEST = 60  # tokens of an output, as for the peers
+ALONE = 200  # sentences for --single
+
+
+class Job(NamedTuple):
+    """How to decode."""
+
+    beam: int
+    batch_size: int
+    repeat: int
+    workers: int | None
+    precision: str | None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure a model with each beam."""
+    given = _read(arguments)
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    translator = load(given.model, device="cpu", **_chosen(precision=given.precision))
+    task = "spelling" if works.name_of(translator.config.model) == "T4" else "translation"
+    with tempfile.TemporaryDirectory() as folder:
+        pieces = prepare(task, given.pieces, Path(folder), **(works.FEW if given.quick else {}))
+    lines = pieces.test[: given.sentences]
+    pieces = pieces._replace(test=lines[:20] if given.quick else lines)
+    for beam in given.beam:
+        job = Job(beam, given.batch_size, given.repeat, given.workers, given.precision)
+        row = one_by_one(translator, pieces, job) if given.single else measure(translator, pieces, job)
+        rows.write({**row, "quick": given.quick, "round": given.round}, given.out)
+
+
+def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, help="folder of a model that reads these pieces (benchmarks.fit)")
+    parser.add_argument("--pieces", type=Path, metavar="DIR", help="files of pieces [made from the embedded corpus]")
+    parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
+    parser.add_argument("--beam", type=int, nargs="+", default=[5, 1], help="[5 1]")
+    parser.add_argument("--batch-size", type=int, default=64, help="sentences searched together [%(default)s]")
+    parser.add_argument("--single", action="store_true", help="one sentence at a time")
+    parser.add_argument("--sentences", type=int, help="the first so many test lines [all]")
+    parser.add_argument("--repeat", type=int, default=3, help="passes that are measured [%(default)s]")
+    parser.add_argument("--threads", type=int, help="threads of torch [its own choice]")
+    parser.add_argument("--workers", type=int, help="workers of the translator [its default]")
+    parser.add_argument("--precision", help="numbers of the products: float32 or int8 [the translator's default]")
+    parser.add_argument("--round", type=int, help="number of the round, when systems are measured in turn")
+    parser.add_argument("--quick", action="store_true", help="few lines, to see that it runs")
+    return parser.parse_args(arguments)
+
+
+def _chosen(**options: Any) -> dict[str, Any]:
+    """The options that were chosen; of the others the translator knows its own defaults."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def measure(translator: Translator, pieces: Pieces, job: Job) -> rows.Row:
+    """Passes over all lines, batch by batch."""
+    search = _searching(translator, job)
+    with counting(translator) as counted:
+        outputs = search(pieces.test)
+    windows, rates = [], [machine.measure_rates()]
+    for _ in range(job.repeat):
+        before = machine.reading()
+        begun = time.perf_counter()
+        outputs = search(pieces.test)
+        seconds = time.perf_counter() - begun
+        windows.append((seconds, machine.load_between(before, machine.reading())))
+        rates.append(machine.measure_rates())
+    middle = median(seconds for seconds, _ in windows)
+    return {
+        **_head("decode", translator, pieces, job, [load for _, load in windows]),
+        "sentences_per_second": len(outputs) / middle,
+        "windows": [len(outputs) / seconds for seconds, _ in windows],
+        **_work(translator, outputs, job, middle, machine.middle(rates)),
+        "rows_computed": counted[0] or None,
+        **_quality(outputs, pieces),
+        "peak_mb": machine.peak_megabytes(),
+    }
+
+
+def one_by_one(translator: Translator, pieces: Pieces, job: Job) -> rows.Row:
+    """How long one sentence takes, alone."""
+    search, lines = _searching(translator, job), pieces.test[:ALONE]
+    search(lines[:5])
+    before, spent = machine.reading(), []
+    for line in lines:
+        begun = time.perf_counter()
+        search([line])
+        spent.append(1000 * (time.perf_counter() - begun))
+    load = machine.load_between(before, machine.reading())
+    head = _head("latency", translator, pieces._replace(test=lines), job, [load])
+    return {**head, "median_ms": median(spent), "p90_ms": quantiles(spent, n=10)[-1]}
+
+
+def _searching(translator: Translator, job: Job) -> Callable[[Sequence[str]], list[Translation]]:
+    """The best output of each line: a beam without length penalty, of at most LONGEST tokens."""
+    values = {"beam_size": job.beam, "n_best": 1, "alpha": 0.0, "max_output_length": LONGEST}
+    options: SearchConfig = changed(translator.config.search, values)
+    extra = _chosen(workers=job.workers)
+
+    def search(lines: Sequence[str]) -> list[Translation]:
+        found = translator.search(lines, options=options, batch_size=job.batch_size, **extra)
+        return [outputs[0] for outputs in found]
+
+    return search
+
+
+@contextmanager
+def counting(translator: Translator) -> Iterator[list[int]]:
+    """Count the rows that go through the model's `step`; 0 where a translator goes another way."""
+    counted, step = [0], translator.model.step
+
+    def counts(token: torch.Tensor, *rest: Any, **named: Any) -> Any:
+        counted[0] += len(token)
+        return step(token, *rest, **named)
+
+    translator.model.step = counts  # type: ignore[method-assign]
+    try:
+        yield counted
+    finally:
+        del translator.model.step
+
+
+def _head(kind: str, translator: Translator, pieces: Pieces, job: Job, loads: Sequence[machine.Load]) -> rows.Row:
+    return {
+        "kind": kind,
+        "system": "mirada",
+        "version": version(),
+        "work": works.name_of(translator.config.model),
+        "data": pieces.name,
+        "beam": job.beam,
+        "batch_size": job.batch_size if kind == "decode" else 1,
+        "precision": job.precision or "default",
+        "workers": job.workers or "default",
+        "sentences": len(pieces.test),
+        "others": [load.others for load in loads],
+        "machine": machine.facts(),
+    }
+
+
+def _work(
+    translator: Translator, outputs: Sequence[Translation], job: Job, seconds: float, rate: machine.Rates
+) -> rows.Row:
+    """What had to be computed for these outputs, and its share of the matrix rate."""
+    lengths = [(len(found.source_tokens), len(found.tokens)) for found in outputs]
+    sizes = flops.of_search(lengths, job.beam)
+    parts = flops.forward(translator.config.model, len(translator.target_tokenizer), sizes)
+    speed, tokens = parts.total / seconds / 1e9, sum(length for _, length in lengths)
+    best = rate.int8 if job.precision == "int8" and rate.int8 else rate.best()
+    return {
+        "tokens_per_second": tokens / seconds,
+        "rows_per_second": sizes.rows / seconds,
+        "mean_length": tokens / len(lengths),
+        "rates": rate._asdict(),
+        "gflop": {part: value / 1e9 for part, value in parts._asdict().items()},
+        "gflops": speed,
+        "fraction": speed / rate.linear,
+        "fraction_of_best": speed / best,
+    }
+
+
+def _quality(outputs: Sequence[Translation], pieces: Pieces) -> rows.Row:
+    from mirada.evaluation.metrics import evaluate
+
+    texts = [text([token for token in found.tokens if token != "</s>"]) for found in outputs]
+    metric = evaluate(texts, [[reference] for reference in pieces.references[: len(texts)]], ["bleu"])[0]
+    return {"bleu": metric.value, "signature": metric.signature}
+
+
+if __name__ == "__main__":
+    main()

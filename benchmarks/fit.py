@@ -1,0 +1,40 @@
+"""A model to decode with: `python -m benchmarks.fit T3 FOLDER [--pieces DIR] [--epochs N]` trains that of a work.
+
+FOLDER is one like any other that `mirada train` makes. Two epochs give outputs that end where they should, which is
+what decoding speed needs; they are no measure of quality.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from benchmarks import works
+from benchmarks.pieces import prepare
+from benchmarks.works import WORKS
+from mirada import training
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train the model of a work into a folder, its files of pieces in FOLDER.data."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", choices=WORKS)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pieces", type=Path, metavar="DIR", help="files of pieces [made from the embedded corpus]")
+    parser.add_argument("--epochs", type=int, default=2, help="[%(default)s]")
+    parser.add_argument("--threads", type=int, help="threads of torch [its own choice]")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    given = parser.parse_args(arguments)
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    work = works.smaller(WORKS[given.work]) if given.quick else WORKS[given.work]
+    data = given.folder.with_name(given.folder.name + ".data")
+    pieces = prepare(work.task, given.pieces, data, **(works.FEW if given.quick else {}))
+    training.train(works.options(work, pieces, given.folder, epochs=given.epochs))
+
+
+if __name__ == "__main__":
+    main()
