@@ -131,10 +131,16 @@ def test_padding_only(problem):
 def test_logits_exist_for_some_rows_at_a_time(problem, monkeypatch):
     monkeypatch.setattr(module, "ROWS", 4)
     seen = []
-    add = module._add_chunk
-    monkeypatch.setattr(module, "_add_chunk", lambda logits, *rest: (seen.append(logits.shape), add(logits, *rest))[1])
+    add = module._log_probabilities
+    monkeypatch.setattr(
+        module, "_log_probabilities", lambda *parts: (seen.append((len(parts[0]), parts[-1].shape)), add(*parts))[1]
+    )
     problem.loss(0.1)
-    assert seen == [(4, VOCAB), (4, VOCAB), (3, VOCAB)]
+    assert seen == [(4, (4, VOCAB)), (4, (4, VOCAB)), (3, (3, VOCAB))]
+    seen.clear()
+    monkeypatch.setattr(module, "ROWS", 10)  # 11 tokens: not ten and one
+    problem.loss(0.1)
+    assert [rows for rows, _ in seen] == [6, 5]
 
 
 def test_no_gradient_is_made_where_none_is_wanted(problem, monkeypatch):
@@ -143,7 +149,7 @@ def test_no_gradient_is_made_where_none_is_wanted(problem, monkeypatch):
     def never(*_: object) -> Tensor:
         raise AssertionError("a gradient was computed")
 
-    monkeypatch.setattr(module, "_softmax_gradient", never)
+    monkeypatch.setattr(module, "_peaked_gradient", never)
     for mode in (torch.no_grad, torch.inference_mode):
         with mode():
             found = problem.loss(0.1)

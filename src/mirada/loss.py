@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-ROWS = 2048  # tokens whose logits exist at the same time
+ROWS = 512  # tokens whose logits exist at the same time: few enough to stay in the cache between two passes
 
 
 class Loss(NamedTuple):
@@ -39,22 +39,32 @@ def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, sm
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Logits, their softmax and their gradient exist for ROWS tokens at a time; the backward only scales."""
+    """Logits, their softmax and their gradient exist for ROWS tokens at a time; the backward only scales.
+
+    The gradient of the logits is p − (1 − ε)·[y] − ε/V. The last is one number everywhere: what it adds to each
+    product is known from sums alone, so it is never subtracted from the `N·V` others.
+    """
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Any:
         need = any(ctx.needs_input_grad)
-        grads = [torch.zeros_like(part) for part in (hidden, weight, bias)] if need else []
+        grads = [torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)] if need else []
         sums = hidden.new_zeros(3)
-        for start in range(0, len(hidden), ROWS):
-            rows = slice(start, start + ROWS)
-            logits = torch.addmm(bias, hidden[rows], weight.T)  # [n, V]
-            sums += _add_chunk(logits, targets[rows], smoothing)
+        rows = -(-len(hidden) // max(1, -(-len(hidden) // ROWS)))  # chunks of one size: a rest of few rows is dear
+        space = hidden.new_empty(rows, len(weight))
+        for start in range(0, len(hidden), max(1, rows)):
+            read, wanted = hidden[start : start + rows], targets[start : start + rows]
+            log_p = _log_probabilities(read, weight, bias, wanted, sums, smoothing, space[: len(read)])
             if need:
-                d_logits = _softmax_gradient(logits, targets[rows], smoothing)
-                torch.mm(d_logits, weight, out=grads[0][rows])
-                grads[1].addmm_(d_logits.T, hidden[rows])
+                d_logits = _peaked_gradient(log_p, wanted, smoothing)
+                torch.mm(d_logits, weight, out=grads[0][start : start + rows])
+                grads[1].addmm_(d_logits.T, read)
                 grads[2] += d_logits.sum(0)
+        if need and smoothing:
+            even = smoothing / len(weight)
+            grads[0].sub_(even * weight.sum(0))
+            grads[1].sub_(even * hidden.sum(0))
+            grads[2].sub_(even * len(hidden))
         ctx.save_for_backward(*grads)
         smoothed, nll, correct = (part.clone() for part in sums)
         ctx.mark_non_differentiable(nll, correct)
@@ -65,16 +75,21 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return (*(part * d_smoothed for part in ctx.saved_tensors), None, None)
 
 
-def _add_chunk(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    best, likeliest = logits.max(-1)
-    log_z = logits.logsumexp(-1)  # [n]
-    nll = (log_z - logits.gather(1, targets[:, None])[:, 0]).sum()
-    uniform = (log_z - logits.mean(-1)).sum() if smoothing else torch.zeros_like(nll)
-    correct = (likeliest == targets).sum().to(best.dtype)
-    return torch.stack(((1 - smoothing) * nll + smoothing * uniform, nll, correct))
+def _log_probabilities(
+    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, sums: Tensor, smoothing: float, space: Tensor
+) -> Tensor:
+    """log p in `space` `[n, V]` of a chunk, whose smoothed loss, −log p(y) and right guesses are added to `sums`."""
+    logits = torch.mm(hidden, weight.T, out=space).add_(bias)
+    best = logits.amax(-1)  # faster than argmax; a tie with the best counts as right
+    spoken = logits.gather(1, targets[:, None])[:, 0]
+    log_p = torch.log_softmax(logits, -1, out=logits)
+    nll = -log_p.gather(1, targets[:, None]).sum()
+    uniform = -log_p.sum() / len(weight) if smoothing else torch.zeros_like(nll)
+    correct = (spoken == best).sum().to(nll.dtype)
+    sums += torch.stack(((1 - smoothing) * nll + smoothing * uniform, nll, correct))
+    return log_p
 
 
-def _softmax_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    gradient = logits.softmax(-1).sub_(smoothing / logits.size(-1))
-    gradient[torch.arange(len(targets), device=targets.device), targets] -= 1 - smoothing
-    return gradient
+def _peaked_gradient(log_p: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """p − (1 − ε)·[y] in the place of log p."""
+    return log_p.exp_().scatter_add_(1, targets[:, None], log_p.new_full((len(targets), 1), smoothing - 1))

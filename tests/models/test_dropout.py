@@ -10,6 +10,8 @@ from torch import Tensor
 
 from mirada.models import encoder as encoder_module
 from mirada.models import recurrence
+from mirada.models.dropout import dropout
+from mirada.models.dropout import mask as drawn_mask
 from mirada.models.embedding import Embedding, OutputLayer
 from models.systems import BATCH, FAMILIES, SOURCE, TARGET, Options, assert_same, build, systems
 
@@ -131,3 +133,34 @@ def test_no_recurrent_mask_is_drawn_where_it_is_off(rate: float) -> None:
     like = torch.zeros(1)
     assert recurrence.recurrent_mask(like, (2, 3), rate, False) is None
     assert (recurrence.recurrent_mask(like, (2, 3), rate, True) is None) == (rate == 0)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_own_masks_keep_what_the_rate_says_and_leave_the_mean(rate: float) -> None:
+    torch.manual_seed(3)
+    drawn = drawn_mask(torch.empty(1000, 501), rate)  # an odd number of numbers: the last word of bits is not used up
+    kept = drawn != 0
+    deviation = (rate * (1 - rate) / drawn.numel()) ** 0.5
+    assert abs(kept.double().mean().item() - (1 - rate)) < 4 * deviation
+    assert drawn[kept].unique().numel() == 1  # one value, 1 / (1 − rate) but for the rounding to 65,536ths
+    assert drawn.max().item() == pytest.approx(1 / (1 - rate), rel=2e-4)
+    for axis in (0, 1):  # no row and no column is favoured: 5 standard deviations of at least 501 draws
+        assert ((kept.double().mean(axis) - (1 - rate)).abs() < 5 * (rate * (1 - rate) / 501) ** 0.5).all()
+    neighbours = (kept[:, 1:] & kept[:, :-1]).double().mean().item()  # four numbers come from one word: independent
+    assert neighbours == pytest.approx((1 - rate) ** 2, abs=5 * deviation)
+
+
+def test_own_dropout_sends_the_gradient_through_what_it_kept() -> None:
+    torch.manual_seed(3)
+    x = torch.randn(40, 7, dtype=torch.float64, requires_grad=True)
+    y = dropout(x, 0.3, True)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(y, x * gradient, rtol=1e-15, atol=0)
+    assert dropout(x, 0.3, False) is x
+    assert dropout(x, 0.0, True) is x
+
+
+def test_a_rate_near_one_still_leaves_something() -> None:
+    torch.manual_seed(3)
+    drawn = drawn_mask(torch.empty(1 << 20), 1 - 1e-9)
+    assert set(drawn.unique().tolist()) == {0.0, 65536.0}

@@ -8,6 +8,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from mirada.models.dropout import dropout
+
 
 def _drawn(vocab: int, size: int) -> Tensor:
     """Weights from N(0, 1/size); where only shapes are wanted (device meta) none are drawn: torch takes a second to."""
@@ -33,7 +35,7 @@ class Embedding(nn.Module):
         if self.training and self.word_dropout:
             keep = torch.rand(ids.shape, device=ids.device) >= self.word_dropout
             embedded = embedded * keep[..., None]
-        return nn.functional.dropout(embedded, self.dropout, self.training)
+        return dropout(embedded, self.dropout, self.training)
 
 
 class MaxoutReadout(nn.Module):
@@ -65,7 +67,7 @@ class OutputLayer(nn.Module):
 
     def dropped(self, hidden: Tensor) -> Tensor:
         """What the layer reads in training: `[…, R]` with dropout."""
-        return nn.functional.dropout(hidden, self.dropout, self.training)
+        return dropout(hidden, self.dropout, self.training)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """`[…, R]` → logits `[…, V]`."""

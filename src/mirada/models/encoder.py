@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.models.base import Note, numbered, unheard
+from mirada.models.dropout import dropout
 from mirada.models.embedding import Embedding
 from mirada.models.recurrence import Cell, CellState, note_state, recurrent_mask
 
@@ -78,7 +79,7 @@ class RecurrentEncoder(nn.Module):
         finals = []
         for depth, cells in enumerate(self.layers):
             if depth:
-                x = nn.functional.dropout(x, self.dropout, self.training)
+                x = dropout(x, self.dropout, self.training)
             x, final = self._layer(cast(nn.ModuleList, cells), x, lengths, backward)
             finals.append(final)
             if note is not unheard:

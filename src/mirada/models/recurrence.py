@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mirada.models.attentive import Recurrence
 from mirada.models.base import Note, numbered, unheard
+from mirada.models.dropout import dropout, mask
 from mirada.models.scan import gru_scan, lstm_scan
 
 CellState = tuple[Tensor, ...]
@@ -155,7 +156,7 @@ class Stack(nn.Module):
         return output
 
     def _dropped(self, x: Tensor) -> Tensor:
-        return nn.functional.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 def note_state(note: Note, names: tuple[str, str], state: CellState) -> None:
@@ -175,4 +176,4 @@ def recurrent_mask(like: Tensor, shape: tuple[int, int], rate: float, training: 
     """One dropout mask for all steps of a sequence (Gal & Ghahramani 2016), already divided by what it keeps."""
     if not training or rate == 0:
         return None
-    return like.new_empty(shape).bernoulli_(1 - rate).div_(1 - rate)
+    return mask(like.new_empty(shape), rate)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from mirada.models.attention import multi_head
 from mirada.models.base import Memory, Note, Outputs, Step, numbered, unheard
+from mirada.models.dropout import dropout
 from mirada.models.embedding import Embedding, OutputLayer
 
 
@@ -133,7 +134,7 @@ class Layer(nn.Module):
     def residual(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         """x + Sub(LN(x)) or LN(x + Sub(x)), dropout on what the part gives."""
         added = part(norm(x) if self.pre_norm else x)
-        x = x + nn.functional.dropout(added, self.dropout, self.training)
+        x = x + dropout(added, self.dropout, self.training)
         return x if self.pre_norm else cast(Tensor, norm(x))
 
     def feed_forward(self, x: Tensor, note: Note) -> Tensor:
@@ -247,7 +248,7 @@ class Transformer(nn.Module):
 
     def _embed(self, embedding: Embedding, ids: Tensor, start: int) -> Tensor:
         x = embedding(ids) * self.scale
-        return nn.functional.dropout(x + positions(start, ids.size(1), x), self.dropout, self.training)
+        return dropout(x + positions(start, ids.size(1), x), self.dropout, self.training)
 
 
 def by_row(part: Tensor, rows: int) -> Tensor:
