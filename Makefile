@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test faults check lint types clean
+.PHONY: demo test faults bench check lint types clean
 
 demo: .venv/ready
 	$(BIN)/mirada demo
@@ -14,6 +14,11 @@ test: .venv/ready
 # Kill loops, full disks, a million lines, ten minutes of fuzzing: about half an hour (docs/reliability.md).
 faults: .venv/ready
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m faults
+
+# Speed beside the machine's own limit: about an hour, with nothing else to do meanwhile. BENCH holds options, such as
+# BENCH="--quick" or BENCH="--pieces DIR --only train" (python -m benchmarks --help); rows and report: bench-results/.
+bench: .venv/ready
+	$(BIN)/python -m benchmarks $(BENCH)
 
 check: lint types test
 

@@ -22,6 +22,7 @@ from mirada.models.transformer import Transformer
 
 DATA, ENCODER, DECODER = "data", "encoder", "attention and decoder"
 LOSS, BACK_DECODER, BACK_ENCODER, STEP = "output and loss", "backward: decoder", "backward: encoder", "optimiser"
+PARTS = (DATA, ENCODER, DECODER, LOSS, BACK_DECODER, BACK_ENCODER, STEP)
 SHOWN = 12  # operations
 
 
@@ -77,7 +78,8 @@ class Watch:
         if done == self.warmup:
             self.stopwatch.seconds.clear()
         if done == self.warmup + self.timed:
-            self.parts = {part: 1000 * spent / self.timed for part, spent in self.stopwatch.seconds.items()}
+            spent = self.stopwatch.seconds
+            self.parts = {part: 1000 * spent[part] / self.timed for part in PARTS if part in spent}
             self._profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
             self._profiler.start()
         if done == self.total:

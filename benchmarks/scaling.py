@@ -28,13 +28,13 @@ from mirada import load
 from mirada.configfile import changed
 
 SYSTEMS = ("T1", "T2", "T3")
-AXES = {
+AXES: dict[str, tuple[int, ...]] = {
     "length": (8, 16, 32, 64),
     "batch": (16, 32, 64, 128),
     "vocabulary": (2000, 4000, 8000, 16000),
     "layers": (1, 2, 3, 4),
 }
-QUICK_AXES = {"length": (4, 8), "layers": (1, 2)}
+QUICK_AXES: dict[str, tuple[int, ...]] = {"length": (4, 8), "layers": (1, 2)}
 PLAN = Plan(warmup=3, windows=1, updates=6)
 
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
     parser.add_argument("--quick", action="store_true", help="few tiny points, to see that it runs")
     given = parser.parse_args(arguments)
-    axes: dict[str, tuple[int, ...]] = QUICK_AXES if given.quick else {axis: AXES[axis] for axis in given.axes or AXES}
+    axes = QUICK_AXES if given.quick else {axis: AXES[axis] for axis in given.axes or AXES}
     middle = QUICK_MIDDLE if given.quick else MIDDLE
     for threads in given.threads:
         torch.set_num_threads(threads)

@@ -16,8 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import machine, rows
+from benchmarks import machine, rows, works
 from benchmarks.train import OUT, version
+from mirada.checkpoint import read_config
 
 SENTENCE = "▁A ▁man ▁in ▁a ▁blue ▁shirt ."
 SHOWN = 10  # packages
@@ -30,9 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
     parser.add_argument("--repeat", type=int, default=5, help="starts that are measured [%(default)s]")
     parser.add_argument("--sentence", default=SENTENCE)
+    parser.add_argument("--quick", action="store_true", help="one start of each, to see that it runs")
     given = parser.parse_args(arguments)
-    for name, command in (("--help", ["--help"]), ("translate", ["translate", str(given.model)])):
-        rows.write(measure(name, command, given.sentence, given.repeat), given.out)
+    translate = f"translate, {works.name_of(read_config(given.model).model)}"
+    for name, command in (("--help", ["--help"]), (translate, ["translate", str(given.model)])):
+        row = measure(name, command, given.sentence, 1 if given.quick else given.repeat)
+        rows.write({**row, "quick": given.quick}, given.out)
 
 
 def measure(name: str, command: list[str], sentence: str, repeat: int) -> rows.Row:

@@ -1,0 +1,87 @@
+"""Everything that is measured of mirada: `make bench`, or `python -m benchmarks [--pieces DIR] [--out DIR] [--quick]`.
+
+Each part is a process of its own, one after the other: training of every work, models to decode with, decoding in
+batches and one by one, start-up, and how cost grows. Rows go to OUT/mirada.jsonl, the report to OUT/report.md. Give the
+machine nothing else to do: a program with two threads waits for both at every step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.works import WORKS
+
+PARTS = ("train", "decode", "latency", "startup", "scaling")
+DECODED = ("T2", "T3")
+
+
+class Step(NamedTuple):
+    """A module of this folder and what it is told."""
+
+    module: str
+    arguments: list[str]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run every step; returns the first exit code that is not 0."""
+    given = _read(arguments)
+    todo = list(steps(given))
+    for number, step in enumerate(todo, start=1):
+        print(f"[{number}/{len(todo)}] {step.module} {' '.join(step.arguments)}", file=sys.stderr, flush=True)
+        code = subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{step.module}", *step.arguments], check=False
+        ).returncode
+        if code:
+            print(f"{step.module} ended with exit code {code}; nothing after it was measured", file=sys.stderr)
+            return code
+    return _report(given)
+
+
+def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--pieces", metavar="DIR", help="files of pieces [made from the embedded corpus]")
+    parser.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR", help="[%(default)s]")
+    parser.add_argument("--models", type=Path, metavar="DIR", help="models of fit, made where missing [OUT/models]")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="[all]")
+    parser.add_argument("--threads", help="threads of torch, except in scaling [its own choice]")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything runs")
+    return parser.parse_args(arguments)
+
+
+def steps(given: argparse.Namespace) -> Iterator[Step]:
+    """What is to be done, in order."""
+    quick = ["--quick"] if given.quick else []
+    pieces = ["--pieces", given.pieces] if given.pieces else []
+    threads = ["--threads", given.threads] if given.threads else []
+    out = ["--out", str(given.out)]
+    models = {work: str((given.models or given.out / "models") / work) for work in DECODED}
+    if "train" in given.only:
+        yield from (Step("train", [work, *pieces, *threads, *out, *quick]) for work in WORKS)
+    if {"decode", "latency", "startup"} & set(given.only):
+        yield from (Step("fit", [work, model, *pieces, *threads, *quick]) for work, model in models.items())
+    for part, single in (("decode", []), ("latency", ["--single"])):
+        if part in given.only:
+            yield from (Step("decode", [model, *pieces, *threads, *out, *single, *quick]) for model in models.values())
+    if "startup" in given.only:
+        yield from (Step("startup", [model, *out, *quick]) for model in models.values())
+    if "scaling" in given.only:
+        yield Step("scaling", [*out, *quick])
+
+
+def _report(given: argparse.Namespace) -> int:
+    path = given.out / "report.md"
+    path.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "benchmarks.report", str(given.out), "--into", str(path)]
+    code = subprocess.run([*command, *(["--quick"] if given.quick else [])], check=False).returncode
+    print(f"rows in {given.out}, report in {path}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
