@@ -15,12 +15,15 @@ EPILOG = """examples:
   mirada compare --out runs/first --budget 600updates                  # the embedded corpus, four systems
   mirada compare --src train.en --tgt train.de --dev-src dev.en --dev-tgt dev.de --test-src test.en \\
     --test-tgt test.de --systems classic-lstm,bahdanau,luong-general --budget 10epochs --seeds 3 --out runs/en-de
-  mirada compare --models runs/a runs/b --test-src test.en --test-tgt test.de --out runs/a-and-b
+  mirada compare --models runs/a runs/b --test-src test.en --test-tgt test.de --gold test.align --out runs/a-and-b
 
 Systems are a decoder and, where they have them, a cell and a score: classic-lstm, classic-gru, bahdanau, luong-dot,
 luong-general, luong-concat, transformer, and others such as bahdanau-gru or luong-gru-additive. The options of `mirada
 train` hold for all systems; those that do nothing with a system's decoder are left out for it. A comparison that was
 stopped or killed goes on with the same command and --resume. Exit code 1: a run failed, the others are reported.
+
+With gold links (--gold, a line a test pair; the embedded corpus brings its own) the report has the AER, precision and
+recall of each system's attention, as `mirada align` measures them.
 """
 PARTS = ("src", "tgt", "tsv", "jsonl")
 
@@ -46,6 +49,8 @@ def run(arguments: Sequence[str]) -> int:
         baseline=values.baseline,
         metrics=names(values.metrics or ""),
         multi_reference=values.multi_reference,
+        gold=values.gold,
+        units=values.units,
         embedded=values.pairs,
         batch_size=values.decode_batch_size,
         quiet=values.quiet,
@@ -80,6 +85,12 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--decode-batch-size", type=int, default=64, help="test sentences searched together [64]")
     parser.add_argument("--resume", action="store_true", help="go on with the comparison that --out holds")
     parser.add_argument("--quiet", action="store_true", help="show no progress of the trainings")
+    parser.add_argument("--gold", metavar="FILE", help="gold links of the test pairs (i-j sure, ipj possible): AER")
+    parser.add_argument(
+        "--units",
+        choices=("words", "punctuation"),
+        help="what --gold counts: words between blanks, or marks at their ends by themselves too [words]",
+    )
     for name, what in zip(PARTS, ("source side", "target side", "tab-separated", "JSON lines"), strict=True):
         parser.add_argument(f"--test-{name}", metavar="FILE", help=f"test pairs: {what}")
     for block in ("data", "model", "training", "search"):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from mirada.errors import ConfigError, MiradaError, ModelFolderError
+from mirada.evaluation.units import Units
 from mirada.files import write_text
 
 JOB, TRAINING, TEST, OUTPUTS, FAILED = "job.json", "training.json", "test.json", "outputs.json", "failed.json"
@@ -31,7 +32,7 @@ class Job(NamedTuple):
     `training` holds all options of a training, or None to test the model that stands in `model`; `test` is a file of
     items (`{"source": …, "references": […]}` a line); `measure` is `search` (outputs and their speed) or `positions`
     (forced decoding, right or wrong at every output position); `tokenizers` names a folder with those the training must
-    arrive at.
+    arrive at; `units` says what the items' gold links count, or is None where they have none.
     """
 
     training: dict[str, Any] | None
@@ -43,6 +44,7 @@ class Job(NamedTuple):
     measure: str
     tokenizers: str | None
     quiet: bool
+    units: Units | None = None
 
 
 class Task(NamedTuple):

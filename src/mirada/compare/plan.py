@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mirada import checkpoint
 from mirada.compare import items
@@ -21,10 +21,13 @@ from mirada.compare.systems import (
 )
 from mirada.config import DataConfig, SearchConfig
 from mirada.configfile import parse
-from mirada.data.corpus import chosen_files, read_files
+from mirada.data.corpus import Corpus, chosen_files, read_files
 from mirada.errors import ConfigError
 from mirada.evaluation.compare import TASK_METRICS
 from mirada.evaluation.metrics import resolve
+from mirada.evaluation.units import Units
+
+GoldUnits = Literal["words", "punctuation"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Request:
     baseline: str | None = None
     metrics: tuple[str, ...] = ()
     multi_reference: bool = False
+    gold: str | None = None  # a file of links, line by line with the test pairs
+    units: GoldUnits | None = None  # what it counts (None: words); other units depend on a model's tokeniser
     embedded: int = 6000  # training pairs of the embedded corpus, where no others are given
     batch_size: int = 64
     quiet: bool = False
@@ -60,6 +65,7 @@ class Plan(NamedTuple):
     baseline: str
     conditions: dict[str, str]  # what is the same for all systems
     notes: tuple[str, ...]
+    units: Units | None  # of the items' gold links; None: they have none
 
 
 def make_plan(request: Request) -> Plan:
@@ -74,7 +80,20 @@ def make_plan(request: Request) -> Plan:
         raise ConfigError(f"{sorted(twice)[0]} is named twice; name each system once")
     if request.seeds < 1:
         raise ConfigError(f"seeds {request.seeds}: expected 1 or more")
+    _check_gold(request)
     return _plan_models(request) if request.models else _plan_training(request)
+
+
+def _check_gold(request: Request) -> None:
+    if request.units and not request.gold:
+        raise ConfigError("--units says what the links of --gold count; give --gold, or leave --units out")
+    if request.gold and request.multi_reference:
+        raise ConfigError("--gold has links for one target a source, --multi-reference takes several; leave one out")
+    if request.gold and not {"src", "tgt", "tsv", "jsonl"} & set(request.test):
+        raise ConfigError(
+            "--gold goes line by line with test pairs of your own: give --test-src and --test-tgt, or --test-tsv, "
+            "or --test-jsonl (the embedded corpus brings its gold links along)"
+        )
 
 
 def _plan_training(request: Request) -> Plan:
@@ -88,7 +107,8 @@ def _plan_training(request: Request) -> Plan:
         first, *others = request.systems
         goal = count_weights(configs[first].model, shared.sizes)
         configs |= {name: match_weights(configs[name], goal, shared.sizes) for name in others}
-    systems = tuple(trained_system(_place(request), name, config) for name, config in configs.items())
+    place = _place(request, shared.units)
+    systems = tuple(trained_system(place, name, config) for name, config in configs.items())
     training = configs[request.systems[0]].training
     patience = f"or {training.patience} validations without improvement"
     weights = "within 5 % of the first system's, by the width" if request.match_parameters else "as the sizes give"
@@ -103,18 +123,23 @@ def _plan_training(request: Request) -> Plan:
     return _plan(request, systems, shared._replace(conditions=conditions))
 
 
-def _place(request: Request) -> Place:
-    return Place(request.out, request.seeds, request.batch_size, request.quiet)
+def _place(request: Request, units: Units | None) -> Place:
+    return Place(request.out, request.seeds, request.batch_size, request.quiet, units)
 
 
 def _pairs(request: Request, data: DataConfig) -> items.Pairs:
     """The user's pairs, or the embedded corpus."""
     test = parse({"data": request.test}, where="test pairs").data
     if chosen_files(data):
-        return items.given_pairs(data, test)
+        pairs = items.given_pairs(data, test)
+        return pairs._replace(gold=_gold(request, pairs.test))
     if chosen_files(test) or chosen_files(data, dev=True):
         raise ConfigError("there are test or dev pairs but no training pairs; give --src and --tgt (or --tsv, --jsonl)")
     return items.embedded_pairs(request.embedded)
+
+
+def _gold(request: Request, test: Corpus) -> items.Gold | None:
+    return items.read_gold(request.gold, request.units or "words", test) if request.gold else None
 
 
 def _plan_models(request: Request) -> Plan:
@@ -129,18 +154,21 @@ def _plan_models(request: Request) -> Plan:
     if files is None:
         raise ConfigError("--models needs test pairs: give --test-src and --test-tgt, or --test-tsv, or --test-jsonl")
     configs = {path: checkpoint.read_config(Path(path)) for path in request.models}
-    found = items.to_items(read_files(files, test), multi_reference=request.multi_reference)
-    items.write_parts(request.out / "data", {"test": items.item_lines(found)})
+    corpus = read_files(files, test)
+    gold = _gold(request, corpus)
+    found = items.to_items(corpus, multi_reference=request.multi_reference, gold=gold)
+    tested = items.write_items(request.out / "data", found, gold)
     config = parse({"search": options.get("search", {}), "training": options.get("training", {})})
     systems = []
     for name, path in _model_names(request.models).items():
         folder = request.out / "runs" / name
-        job = testing_job(_place(request), config.search, path, config.training.device)
+        job = testing_job(_place(request, tested.units), config.search, path, config.training.device)
         seed = configs[path].training.seed
         systems.append(System(name, (Task(name, seed, folder, job),), facts(configs[path].model)))
     kind = str(next(iter(configs.values())).data.target_tokenizer)
     conditions = {"test items": f"{len(found)}", "training": "the models' own: it may differ in everything"}
-    shared = Shared({"search": config.search.model_dump()}, Vocabularies(0, 0), kind, found, (), conditions)
+    values = {"search": config.search.model_dump()}
+    shared = Shared(values, Vocabularies(0, 0), kind, tested.items, (), conditions, tested.units)
     return _plan(request, tuple(systems), shared)
 
 
@@ -162,4 +190,4 @@ def _plan(request: Request, systems: tuple[System, ...], shared: Shared) -> Plan
     how = "sampled" if search.sample else "greedy" if search.beam_size == 1 else f"beam {search.beam_size}"
     conditions = {**shared.conditions, "search": f"{how}, α {search.alpha:g}, {request.batch_size} sentences together"}
     metrics = resolve(request.metrics or TASK_METRICS[shared.kind])
-    return Plan(systems, shared.items, metrics, baseline, conditions, shared.notes)
+    return Plan(systems, shared.items, metrics, baseline, conditions, shared.notes, shared.units)

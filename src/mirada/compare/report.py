@@ -13,6 +13,15 @@ from mirada.report.document import Block, Finding, Map, Plot, Report, Row, Secti
 Results = Mapping[str, Any]
 SURE = 0.05
 ATTENTION_SHOWN = 3  # sentences with maps; the others have their outputs only
+ALIGNMENT = {"aer": "AER", "precision": "link precision", "recall": "link recall"}
+UNITS = {"words": "words between blanks", "punctuation": "words and, each by itself, the marks at their ends"}
+GOLD = (
+    "AER, precision and recall hold the attention against gold links of {sentences:,} sentences ({sure:,} sure, "
+    "{possible:,} with the possible; units {units}: {meaning}), the mean over seeds: forced along the first "
+    "references, each word is linked to the source word with the largest weight at the step that predicts it, as "
+    "`mirada align` does with --shift 0. Lower AER is better; with sure links only it is 1 − F1. A system without "
+    "attention has none."
+)
 HOW = (
     "Quality is the mean over seeds of the corpus metric. Intervals (95 %) draw test items again ({samples} bootstrap "
     "resamples, the same items for all systems and seeds); the spread is over seeds. p is the paired bootstrap's, two "
@@ -86,7 +95,7 @@ def _results_blocks(results: Results) -> list[Block]:
 def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Table:
     metrics = results["metrics"]
     header = ["system", "weights", *metrics, "p", "training tokens/s", "training", "decoding sentences/s"]
-    header += ["peak memory MiB (before)", "attention entropy"]
+    header += ["peak memory MiB (before)", "attention entropy", *(ALIGNMENT.values() if results.get("gold") else ())]
     rows = []
     for system in systems:
         cost, first = system["cost"], system["metrics"][metrics[0]]
@@ -95,11 +104,16 @@ def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Table
         row = [system["name"], numbers.count(system["parameters"]), *values, p]
         row += [numbers.count(cost.get("tokens_per_second")), numbers.duration(cost.get("training_seconds"))]
         row += [numbers.value(cost["sentences_per_second"]), _memory(cost)]
-        rows.append([*row, numbers.value(system["entropy"], 2)])
+        rows.append([*row, numbers.value(system["entropy"], 2), *_alignment(results, system)])
     arrows = ", ".join(f"{metric} {'↓' if better(metric) == 'lower' else '↑'}" for metric in metrics)
     items = results["conditions"]["test items"]
     caption = f"Quality on {items} test items ({arrows} is better) with 95 % intervals over items; p of {metrics[0]} "
     return Table(f"{caption}against {results['baseline']}", header, rows)
+
+
+def _alignment(results: Results, system: Mapping[str, Any]) -> list[str]:
+    found = system.get("alignment") or {}
+    return [numbers.value(found.get(name), 3) for name in ALIGNMENT] if results.get("gold") else []
 
 
 def _memory(cost: Mapping[str, float]) -> str:
@@ -203,16 +217,8 @@ def _sentence_blocks(results: Results) -> list[Block]:
         ]
         blocks.append(Table(f"{number}. Item {sentence['item'] + 1}", ("", "text"), rows))
         if number <= ATTENTION_SHOWN:
-            blocks += [
-                Map(
-                    f"attention-{number}-{name}",
-                    f"{name}: attention",
-                    found["weights"],
-                    found["target"],
-                    found["source"],
-                )
-                for name, found in sentence["attention"].items()
-            ]
+            maps = sentence["attention"].items()
+            blocks += [attention_map(f"attention-{number}-{name}", name, found) for name, found in maps]
     if blocks:
         what = (
             f"Scores are each sentence's own {results['metrics'][0]}, the mean over seeds; outputs and attention are "
@@ -230,6 +236,8 @@ def attention_map(file: str, name: str, found: Mapping[str, Any]) -> Map:
 def _method_blocks(results: Results) -> list[Block]:
     samples, baseline = results["bootstrap_samples"], results["baseline"]
     blocks: list[Block] = [text.format(samples=samples, baseline=baseline) for text in HOW]
+    if gold := results.get("gold"):
+        blocks.append(GOLD.format(**gold, meaning=UNITS[gold["units"]]))
     systems = finished(results)
     if systems:
         rows = [(metric, found["signature"]) for metric, found in systems[0]["metrics"].items()]
@@ -259,21 +267,10 @@ def make_rows(results: Results) -> list[Row]:
                 against = f"against {results['baseline']}"
                 rows.append(Row("difference", name, against, metric, apart["value"], apart["low"], apart["high"]))
                 rows.append(Row("difference", name, against, f"{metric} p", apart["p"]))
-        rows += [
-            Row(
-                "length",
-                name,
-                b["label"],
-                results["metrics"][0],
-                b["value"],
-                b["interval_low"],
-                b["interval_high"],
-                b["count"],
-            )
-            for b in system["by_length"]
-        ]
+        rows += [length_row("length", name, bucket, results["metrics"][0]) for bucket in system["by_length"]]
         rows += [Row("cost", name, "all", measure, value) for measure, value in system["cost"].items()]
         rows += [Row("cost", name, "all", "parameters", system["parameters"])]
         if system["entropy"] is not None:
             rows.append(Row("attention", name, "all", "entropy", system["entropy"]))
+        rows += [Row("attention", name, "all", *found) for found in (system.get("alignment") or {}).items()]
     return rows

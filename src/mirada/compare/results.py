@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from statistics import fmean
@@ -15,9 +15,11 @@ from mirada.compare.plan import Plan
 from mirada.compare.runs import System
 from mirada.config import SearchConfig
 from mirada.evaluation import compare as arithmetic
+from mirada.evaluation.alignment import parse_links
 from mirada.evaluation.bootstrap import SAMPLES
 from mirada.translator import load
 
+ALIGNMENT = ("aer", "precision", "recall")
 SHOWN = 8  # sentences on which systems differ most
 
 
@@ -56,6 +58,7 @@ def collect(plan: Plan, *, samples: int = SAMPLES) -> dict[str, Any]:
         "metrics": list(plan.metrics),
         "baseline": plan.baseline,
         "length_unit": unit,
+        "gold": _gold(plan),
         "bootstrap_samples": samples,
         "conditions": plan.conditions,
         "notes": list(plan.notes),
@@ -63,6 +66,21 @@ def collect(plan: Plan, *, samples: int = SAMPLES) -> dict[str, Any]:
         "sentences": _sentences(plan, done),
         "environment": environment(),
     }
+
+
+def _gold(plan: Plan) -> dict[str, Any] | None:
+    """What the gold links are that the attention is held against; None if there are none."""
+    if plan.units is None:
+        return None
+    links = [parse_links(item.links or "", "gold") for item in plan.items]
+    counts = {"sure": sum(len(sure) for sure, _ in links), "possible": sum(len(possible) for _, possible in links)}
+    return {"units": plan.units, "sentences": len(links), **counts}
+
+
+def _alignment(tests: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
+    """Means over seeds; None where attention was not held against gold links."""
+    found = [test["alignment"] for test in tests if test.get("alignment") is not None]
+    return {name: fmean(one[name] for one in found) for name in ALIGNMENT} if found else None
 
 
 def _finished(system: System) -> Finished:
@@ -100,6 +118,7 @@ def _costs(found: Finished) -> dict[str, Any]:
         "best_updates": [training["best_update"] for training in found.trainings],
         "unfinished": sum(test["unfinished"] for test in found.tests),
         "entropy": fmean(entropies) if entropies else None,
+        "alignment": _alignment(found.tests),
         "cost": {name: max(v) if "memory" in name else fmean(v) for name, v in costs.items() if v},
     }
 
@@ -130,7 +149,8 @@ def _sentences(plan: Plan, done: dict[str, Finished]) -> list[dict[str, Any]]:
     return [
         {
             "item": gap.item,
-            **plan.items[gap.item]._asdict(),
+            "source": plan.items[gap.item].source,
+            "references": plan.items[gap.item].references,
             "scores": gap.scores,
             "outputs": {name: found.outputs[0][gap.item] for name, found in finished.items()},
             "attention": {name: rows[i] for name, rows in maps.items() if rows},

@@ -13,15 +13,20 @@ from mirada.config import Config, DataConfig, SearchConfig
 from mirada.configfile import changed, parse
 from mirada.data.tokenizer import Tokenizer
 from mirada.errors import ConfigError
+from mirada.evaluation.units import Units
 
 
 class Place(NamedTuple):
-    """Where runs are kept, and how each is made: seeds a system, test items searched together, progress or none."""
+    """Where runs are kept, and how each is made: seeds a system, test items searched together, progress or none.
+
+    `units` says what the test items' gold links count; None: they have none.
+    """
 
     out: Path
     seeds: int = 1
     batch_size: int = 64
     quiet: bool = False
+    units: Units | None = None
 
 
 class System(NamedTuple):
@@ -41,6 +46,7 @@ class Shared(NamedTuple):
     items: list[items.Item]
     notes: tuple[str, ...]
     conditions: dict[str, str]  # what a reader should know is equal
+    units: Units | None = None  # of the items' gold links, if they have some
 
 
 def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_reference: bool = False) -> Shared:
@@ -49,21 +55,23 @@ def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_refere
     Raises TrainingError if `out` holds other pairs, ConfigError for options that cannot be compared.
     """
     data = parse({"data": values.get("data", {})}).data
-    test_items = items.to_items(pairs.test, multi_reference=multi_reference)
+    found = items.to_items(pairs.test, multi_reference=multi_reference, gold=pairs.gold)
     contents = {"train": items.pair_lines(pairs.train), "dev": items.pair_lines(pairs.dev)}
-    items.write_parts(out / "data", {**contents, "test": items.item_lines(test_items)})
+    items.write_parts(out / "data", contents)
+    test = items.write_items(out / "data", found, pairs.gold)
     resolved = prepare.resolve(parse({**values, "data": _data_values(data, out / "data"), "model": {}}), pairs.train)
     tokenizers = _tokenizers(out / "tokenizers", resolved, pairs)
     kinds = resolved.data.source_tokenizer, resolved.data.target_tokenizer
     conditions = {
         "training pairs": f"{len(pairs.train)} ({items.fingerprint(contents['train'])})",
         "dev pairs": f"{len(pairs.dev)}",
-        "test items": f"{len(test_items)}",
+        "test items": f"{len(found)}",
         "tokens": f"{kinds[0]} and {kinds[1]}, vocabularies of {len(tokenizers[0])} and {len(tokenizers[1])} entries",
     }
     sizes = Vocabularies(*map(len, tokenizers))
     shared = {**values, "data": resolved.data.model_dump()}
-    return Shared(shared, sizes, str(kinds[1]), test_items, tuple(filter(None, pairs.notes)), conditions)
+    notes = tuple(filter(None, (*pairs.notes, test.note)))
+    return Shared(shared, sizes, str(kinds[1]), test.items, notes, conditions, test.units)
 
 
 def _data_values(data: DataConfig, folder: Path) -> dict[str, Any]:
@@ -118,4 +126,5 @@ def testing_job(place: Place, search: SearchConfig, model: str, device: str) -> 
         measure="search",
         tokenizers=None,
         quiet=place.quiet,
+        units=place.units,
     )

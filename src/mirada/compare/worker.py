@@ -25,6 +25,7 @@ from mirada.config import Config, SearchConfig
 from mirada.configfile import parse
 from mirada.data.batches import pair_lengths, plan
 from mirada.errors import MiradaError, TrainingError
+from mirada.evaluation.aligning import MEAN, Options, Pairs, Reading, align, pair_sizes, parse_gold, quality
 from mirada.evaluation.alignment import entropy
 from mirada.files import locked
 from mirada.progress import Monitor
@@ -160,6 +161,7 @@ def measure_outputs(translator: Translator, items: list[Item], job: Job, folder:
         "vocabularies": list(sizes),
         "metrics": translator.metrics,
         "entropy": mean_entropy(translator, items, job.batch_size),
+        "alignment": measure_alignment(translator, items, job),
         "unfinished": sum(not outputs[0].finished for outputs in found),
         "cost": {**memory, **cost, **peak_memory()},
     }
@@ -176,6 +178,20 @@ def mean_entropy(translator: Translator, items: list[Item], batch_size: int) -> 
         scored = translator.score(*sides, batch_size=batch_size, with_attention=True)
         rows += [entropy(one.attention) for one in scored if one.attention is not None]
     return float(np.concatenate(rows).mean())
+
+
+def measure_alignment(translator: Translator, items: list[Item], job: Job) -> dict[str, float] | None:
+    """AER, precision, recall and counts of the attention over the first references, as `mirada align` has them.
+
+    None without attention or without gold links.
+    """
+    if job.units is None or translator.config.model.decoder == "classic":
+        return None
+    pairs: Pairs = [item.source for item in items], [item.references[0] for item in items]
+    gold = parse_gold([item.links or "" for item in items], job.test, pair_sizes(translator, pairs, job.units))
+    reading, options = Reading(MEAN, shift=0), Options(job.units, job.batch_size)
+    found = quality([row[reading].links for row in align(translator, pairs, [reading], options)], gold)
+    return {**found.score._asdict(), **found.counts._asdict()}
 
 
 class Positions(NamedTuple):

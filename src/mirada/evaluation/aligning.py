@@ -208,13 +208,18 @@ def mean_look(looks: Sequence[Look | None]) -> Look | None:
 
 def pair_sizes(model: Forcer, pairs: Pairs, units: Units) -> list[tuple[int, int]]:
     """Count the units of each source and each target."""
+    if units != "tokens":
+        return text_sizes(pairs, units)
     sides = [
         [count_units(groups) for groups in _groups(tokenizer, texts, units)]
-        if units == "tokens"
-        else [len(split(text, units)) for text in texts]
         for tokenizer, texts in zip((model.source_tokenizer, model.target_tokenizer), pairs, strict=True)
     ]
     return list(zip(*sides, strict=True))
+
+
+def text_sizes(pairs: Pairs, units: Units) -> list[tuple[int, int]]:
+    """Count the units of each source and each target, of the kinds that need no tokeniser (words, punctuation)."""
+    return list(zip(*([len(split(text, units)) for text in texts] for texts in pairs), strict=True))
 
 
 def parse_gold(lines: Sequence[str], name: str, sizes: Sequence[tuple[int, int]]) -> Gold:
