@@ -163,3 +163,17 @@ def test_half_the_precision_gives_the_same_within_it(problem):
     torch.testing.assert_close(
         single.smoothed.double(), problem.loss(0.1).smoothed, rtol=1e-5, atol=0, check_dtype=False
     )
+
+
+def test_a_divisor_told_beforehand_is_a_division_afterwards(problem):
+    afterwards = problem.loss(0.1).smoothed / 7
+    beforehand = sequence_loss(*problem.leaves(), problem.targets, pad=PAD, smoothing=0.1, divisor=7)
+    torch.testing.assert_close(beforehand.smoothed, afterwards, rtol=1e-14, atol=0)
+    assert [beforehand.nll.item(), beforehand.correct.item()] == [part.item() for part in problem.loss(0.1)[1:]]
+    for value in (beforehand.smoothed, 3 * beforehand.smoothed):  # with and without a factor from outside
+        factor = (value / afterwards).item()
+        expected = torch.autograd.grad(factor * afterwards, problem.leaves(), retain_graph=True)
+        for actual, wanted in zip(
+            torch.autograd.grad(value, problem.leaves(), retain_graph=True), expected, strict=True
+        ):
+            torch.testing.assert_close(actual, wanted, rtol=1e-12, atol=1e-14)

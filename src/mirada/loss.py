@@ -17,18 +17,23 @@ ROWS = 512  # tokens whose logits exist at the same time: few enough to stay in 
 class Loss(NamedTuple):
     """Sums over the real tokens of a batch."""
 
-    smoothed: Tensor  # [] what is minimised, with gradient
+    smoothed: Tensor  # [] what is minimised, over the divisor, with gradient
     nll: Tensor  # [] −Σ log p, without gradient
     correct: Tensor  # [] tokens whose likeliest word is right
 
 
-def sequence_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *, pad: int, smoothing: float) -> Loss:
-    """Loss of hidden states `[B, T, R]` against targets `[B, T]`, padding left out, under logits `hidden Wᵀ + b`."""
+def sequence_loss(
+    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *, pad: int, smoothing: float, divisor: float = 1.0
+) -> Loss:
+    """Loss of hidden states `[B, T, R]` against targets `[B, T]`, padding left out, under logits `hidden Wᵀ + b`.
+
+    Training divides by the batch's tokens: told beforehand, that costs nothing.
+    """
     real = targets != pad
     parts = (hidden[real], weight, bias)
     if not torch.is_grad_enabled():  # an autograd function itself sees only that weights want gradients, even here
         parts = (parts[0].detach(), weight.detach(), bias.detach())
-    return Loss(*_LinearCrossEntropy.apply(*parts, targets[real], smoothing))  # type: ignore[no-untyped-call]
+    return Loss(*_LinearCrossEntropy.apply(*parts, targets[real], smoothing, divisor))  # type: ignore[no-untyped-call]
 
 
 def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
@@ -39,14 +44,16 @@ def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, sm
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Logits, their softmax and their gradient exist for ROWS tokens at a time; the backward only scales.
+    """Logits, their softmax and their gradient exist for ROWS tokens at a time; the backward at most scales.
 
     The gradient of the logits is p − (1 − ε)·[y] − ε/V. The last is one number everywhere: what it adds to each
     product is known from sums alone, so it is never subtracted from the `N·V` others.
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Any:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, divisor: float
+    ) -> Any:
         need = any(ctx.needs_input_grad)
         grads = [torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)] if need else []
         sums = hidden.new_zeros(3)
@@ -57,22 +64,25 @@ class _LinearCrossEntropy(torch.autograd.Function):
             log_p = _log_probabilities(read, weight, bias, wanted, sums, smoothing, space[: len(read)])
             if need:
                 d_logits = _peaked_gradient(log_p, wanted, smoothing)
-                torch.mm(d_logits, weight, out=grads[0][start : start + rows])
-                grads[1].addmm_(d_logits.T, read)
-                grads[2] += d_logits.sum(0)
+                torch.mm(d_logits, weight, out=grads[0][start : start + rows]).div_(divisor)
+                grads[1].addmm_(d_logits.T, read / divisor)
+                grads[2] += d_logits.sum(0) / divisor
         if need and smoothing:
-            even = smoothing / len(weight)
+            even = smoothing / len(weight) / divisor
             grads[0].sub_(even * weight.sum(0))
             grads[1].sub_(even * hidden.sum(0))
             grads[2].sub_(even * len(hidden))
         ctx.save_for_backward(*grads)
-        smoothed, nll, correct = (part.clone() for part in sums)
+        smoothed, nll, correct = sums[0] / divisor, sums[1].clone(), sums[2].clone()
         ctx.mark_non_differentiable(nll, correct)
         return smoothed, nll, correct
 
     @staticmethod
     def backward(ctx: Any, d_smoothed: Tensor, _nll: Tensor, _correct: Tensor) -> Any:
-        return (*(part * d_smoothed for part in ctx.saved_tensors), None, None)
+        grads = ctx.saved_tensors
+        if d_smoothed.device.type != "cpu" or d_smoothed.item() != 1:  # to ask a GPU would be to wait for it
+            grads = tuple(part * d_smoothed for part in grads)
+        return (*grads, None, None, None)
 
 
 def _log_probabilities(

@@ -143,9 +143,10 @@ def _update(run: Run, batch: Batch) -> None:
         batch.target_out,
         pad=PAD,
         smoothing=options.label_smoothing,
+        divisor=batch.tokens,
     )
     run.optimizer.zero_grad(set_to_none=True)
-    (loss.smoothed / batch.tokens).backward()
+    loss.smoothed.backward()
     norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), options.clip_grad_norm)
     value = float(loss.nll) / batch.tokens
     if not (np.isfinite(value) and bool(torch.isfinite(norm))):

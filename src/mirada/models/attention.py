@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.models.base import Memory, Note
+from mirada.models.products import tanh_
 
 
 class Score(Protocol):
@@ -193,14 +194,14 @@ class _AdditiveEnergy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
         ctx.save_for_backward(query, keys, v)
-        return torch.stack([(q[:, None] + keys).tanh_() @ v for q in query.unbind(1)], 1)  # each q [B, A]
+        return torch.stack([tanh_(q[:, None] + keys) @ v for q in query.unbind(1)], 1)  # each q [B, A]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         query, keys, v = ctx.saved_tensors
         d_query, d_keys, d_v = torch.empty_like(query), torch.zeros_like(keys), torch.zeros_like(v)
         for t in range(query.size(1)):
-            tanh = (query[:, t, None] + keys).tanh_()  # [B, S, A]
+            tanh = tanh_(query[:, t, None] + keys)  # [B, S, A]
             d_v += (grad[:, t].reshape(1, -1) @ tanh.reshape(-1, v.numel())).view(-1)
             d_sum = tanh.mul_(tanh).neg_().add_(1).mul_(v).mul_(grad[:, t, :, None])  # [B, S, A]
             d_query[:, t] = d_sum.sum(1)

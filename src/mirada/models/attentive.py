@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mirada.models.attention import Score
 from mirada.models.base import Memory
+from mirada.models.products import Product, tanh_
 from mirada.models.tapes import AttentionTape, GRUTape, LSTMTape, Source
 
 
@@ -71,12 +72,13 @@ class _BahdanauScan(torch.autograd.Function):
         tape, looks = _tapes(cell, attention)
         w_s = cell.w_h if attention.w_q is None else torch.cat((attention.w_q, cell.w_h))  # all that multiplies s_{t-1}
         width = attention.keys.size(-1)
+        from_s, from_c = (_product(w, tape) for w in (w_s, w_c))
         for t, y_gates in enumerate(cell.y_gates):
             s = tape.hs[t]
-            from_s = s @ w_s.T
-            query, h_gates = (s, from_s) if attention.w_q is None else (from_s[:, :width], from_s[:, width:])
+            both = from_s(s)
+            query, h_gates = (s, both) if attention.w_q is None else (both[:, :width], both[:, width:])
             context = looks.forward(t, query)
-            tape.forward(t, torch.addmm(y_gates, context, w_c.T), h_gates)
+            tape.forward(t, from_c.added(context, y_gates), h_gates)
         ctx.tapes, ctx.weights = (tape, looks), (w_s, w_c, attention.w_q)
         ctx.mark_non_differentiable(looks.weights)
         return tape.hs[1:].clone(), looks.contexts.clone(), looks.weights
@@ -86,11 +88,12 @@ class _BahdanauScan(torch.autograd.Function):
         (tape, looks), (w_s, w_c, w_q) = ctx.tapes, ctx.weights
         _start_back(tape, looks)
         dh = torch.zeros_like(tape.hs[0])
+        to_s, to_c = (_product(w.T, tape) for w in (w_s, w_c))
         for t in reversed(range(len(d_states))):
             past = tape.backward(t, dh.add_(d_states[t]))
-            d_query = looks.backward(t, torch.addmm(d_contexts[t], tape.d_x[t], w_c))
+            d_query = looks.backward(t, to_c.added(tape.d_x[t], d_contexts[t]))
             back = tape.d_h[t] if w_q is None else torch.cat((d_query, tape.d_h[t]), 1)
-            dh = back @ w_s
+            dh = to_s(back)
             for part in (past, d_query if w_q is None else None):
                 dh = dh if part is None else dh.add_(part)
         d_w_c = _over_steps(tape.d_x, looks.contexts)
@@ -104,10 +107,12 @@ class _LuongScan(torch.autograd.Function):
         tape, looks = _tapes(cell, attention)
         fed = torch.zeros_like(tape.hs)  # [T + 1, B, D] s̃, 0 at the start
         size = attention.states.size(-1)
+        from_h, from_fed = (_product(w, tape) for w in (cell.w_h, w_feed))
+        out_c, out_s = (_product(w, tape) for w in (w_out[:, :size], w_out[:, size:]))
         for t, y_gates in enumerate(cell.y_gates):
-            s = tape.forward(t, torch.addmm(y_gates, fed[t], w_feed.T), tape.hs[t] @ cell.w_h.T)
+            s = tape.forward(t, from_fed.added(fed[t], y_gates), from_h(tape.hs[t]))
             context = looks.forward(t, s if attention.w_q is None else s @ attention.w_q.T)
-            torch.addmm(s @ w_out[:, size:].T, context, w_out[:, :size].T, out=fed[t + 1]).tanh_()
+            tanh_(fed[t + 1].copy_(out_c.added(context, out_s(s))))
         ctx.tapes, ctx.weights = (tape, looks, fed), (cell.w_h, attention.w_q, w_feed, w_out)
         ctx.mark_non_differentiable(looks.weights)
         return fed[1:].clone(), looks.contexts.clone(), looks.weights
@@ -119,14 +124,16 @@ class _LuongScan(torch.autograd.Function):
         _start_back(tape, looks)
         dh, d_fed = torch.zeros_like(tape.hs[0]), torch.zeros_like(fed[0])
         d_out = torch.empty_like(d_states)  # before the tanh
+        to_h, to_fed = (_product(w.T, tape) for w in (w_h, w_feed))
+        to_c, to_s = (_product(w.T, tape) for w in (w_out[:, :size], w_out[:, size:]))
         for t in reversed(range(len(d_states))):
             torch.mul(d_fed.add_(d_states[t]), 1 - fed[t + 1] * fed[t + 1], out=d_out[t])
-            d_query = looks.backward(t, torch.addmm(d_contexts[t], d_out[t], w_out[:, :size]))
-            dh = dh.addmm_(d_out[t], w_out[:, size:])
+            d_query = looks.backward(t, to_c.added(d_out[t], d_contexts[t]))
+            dh = to_s.added(d_out[t], dh)
             dh = dh.add_(d_query) if w_q is None else dh.addmm_(d_query, w_q)
             past = tape.backward(t, dh)
-            d_fed = tape.d_x[t] @ w_feed
-            dh = tape.d_h[t] @ w_h
+            d_fed = to_fed(tape.d_x[t])
+            dh = to_h(tape.d_h[t])
             dh = dh if past is None else dh.add_(past)
         d_w_out = torch.cat((_over_steps(d_out, looks.contexts), _over_steps(d_out, tape.hs[1:])), 1)
         d_w_feed = _over_steps(tape.d_x, fed[:-1])
@@ -141,6 +148,11 @@ def _tapes(cell: Recurrence, attention: Attention) -> tuple[LSTMTape | GRUTape, 
     if cell.b_n is None:
         raise TypeError("a GRU needs b_n, an LSTM needs c")
     return GRUTape(cell.y_gates, cell.h, cell.b_n), looks
+
+
+def _product(w: Tensor, tape: LSTMTape | GRUTape) -> Product:
+    steps, rows, _ = tape.gates.shape
+    return Product(w, rows=rows, uses=steps)
 
 
 def _start_back(tape: LSTMTape | GRUTape, looks: AttentionTape) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from mirada.models.products import Product
 from mirada.models.tapes import GRUTape, LSTMTape
 
 
@@ -50,8 +51,9 @@ class _GRUScan(torch.autograd.Function):
 
 
 def _run(tape: LSTMTape | GRUTape, x_gates: Tensor, w_h: Tensor, drop: Tensor | None) -> None:
+    from_h = Product(w_h, rows=x_gates.size(1), uses=len(x_gates))
     for t, gates in enumerate(x_gates):
-        tape.forward(t, gates, _dropped(tape.hs[t], drop) @ w_h.T)
+        tape.forward(t, gates, from_h(_dropped(tape.hs[t], drop)))
 
 
 def _run_back(
@@ -59,10 +61,10 @@ def _run_back(
 ) -> tuple[Tensor, Tensor]:
     """Run all steps back: the first state's gradient `[N, H]` and that of `w_h`, one product over all steps."""
     tape.start_back(d_cs)
-    dh = torch.zeros_like(d_hs[0])
+    dh, to_h = torch.zeros_like(d_hs[0]), Product(w_h.T, rows=d_hs.size(1), uses=len(d_hs))
     for t in reversed(range(len(d_hs))):
         past = tape.backward(t, dh.add_(d_hs[t]))
-        dh = _dropped(tape.d_h[t] @ w_h, drop)
+        dh = _dropped(to_h(tape.d_h[t]), drop)
         dh = dh if past is None else dh.add_(past)
     return dh, tape.d_h.flatten(0, 1).T @ _dropped(tape.hs[:-1], drop).flatten(0, 1)
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from mirada.models.attention import masked_softmax
+from mirada.models.products import tanh_
 
 
 class LSTMTape:
@@ -28,10 +29,10 @@ class LSTMTape:
         """h_t from the input's and the state's part of the gates `[N, 4H]`."""
         size, a = self.size, torch.add(x, h_gates, out=self.gates[t])
         a[:, : 3 * size].sigmoid_()
-        a[:, 3 * size :].tanh_()
+        tanh_(a[:, 3 * size :])
         i, f, o, g = a.split(size, 1)
-        torch.mul(f, self.cs[t], out=self.cs[t + 1]).addcmul_(i, g)
-        return torch.tanh(self.cs[t + 1], out=self.hs[t + 1]).mul_(o)
+        c = torch.mul(f, self.cs[t], out=self.cs[t + 1]).addcmul_(i, g)
+        return tanh_(self.hs[t + 1].copy_(c)).mul_(o)
 
     def start_back(self, d_c: Tensor | None) -> None:
         """Prepare to run back; `d_c` `[T, N, H]` is the gradient of the cells."""
@@ -43,7 +44,7 @@ class LSTMTape:
         size, d_gates = self.size, self.d_x[t]
         i, f, o, g = self.gates[t].split(size, 1)
         di, df, do, dg = d_gates.split(size, 1)
-        tanh_c = self.cs[t + 1].tanh()
+        tanh_c = tanh_(self.cs[t + 1].clone())
         torch.mul(dh, tanh_c, out=do)
         dc = self._dc.addcmul_(dh * o, tanh_c.mul_(tanh_c).neg_().add_(1))
         if self._d_cs is not None:
@@ -77,7 +78,7 @@ class GRUTape:
         u_n = torch.add(h_gates[:, 2 * size :], self.b_n, out=self._u_n[t])
         r_z = torch.add(x[:, : 2 * size], h_gates[:, : 2 * size], out=gates[:, : 2 * size]).sigmoid_()
         r, z = r_z.split(size, 1)
-        n = torch.addcmul(x[:, 2 * size :], r, u_n, out=gates[:, 2 * size :]).tanh_()
+        n = tanh_(torch.addcmul(x[:, 2 * size :], r, u_n, out=gates[:, 2 * size :]))
         return torch.lerp(n, self.hs[t], z, out=self.hs[t + 1])
 
     def start_back(self, d_c: Tensor | None) -> None:
@@ -111,19 +112,25 @@ class Source(NamedTuple):
 
 
 class AttentionTape:
-    """Looks at the source: `weights` `[T, B, S]`, `contexts` `[T, B, H]`, from queries `[B, A]`."""
+    """Looks at the source: `weights` `[T, B, S]`, `contexts` `[T, B, H]`, from queries `[B, A]`.
+
+    Additive scores are vᵀ tanh(x) = 2vᵀ σ(2x) − Σv with x = query + key. The last term is the same for all positions,
+    which the softmax takes out, and the slope 1 − tanh² is 4σ(1 − σ).
+    """
 
     def __init__(self, source: Source, steps: int):
         (batch, width, size), like = source.states.shape, source.states
         self.source = source
         self.weights, self.contexts = like.new_empty(steps, batch, width), like.new_empty(steps, batch, size)
         self.queries = like.new_empty(steps, batch, source.keys.size(-1))
+        self._twice = 2 * source.keys if source.v is not None else source.keys
 
     def forward(self, t: int, query: Tensor) -> Tensor:
         """c_t `[B, H]`."""
         states, keys, mask, v = self.source
         self.queries[t] = query
-        scores = torch.bmm(keys, query[:, :, None])[:, :, 0] if v is None else (query[:, None] + keys).tanh_() @ v
+        # query · keysᵀ: on a CPU ten times as fast as keys · query
+        scores = torch.bmm(query[:, None], keys.mT)[:, 0] if v is None else self._sigmoid(t) @ (2 * v)
         self.weights[t] = masked_softmax(scores, mask)
         return torch.bmm(self.weights[t][:, None], states, out=self.contexts[t][:, None])[:, 0]
 
@@ -132,27 +139,32 @@ class AttentionTape:
         self.d_queries, self.d_contexts = torch.empty_like(self.queries), torch.empty_like(self.contexts)
         self._d_scores = torch.empty_like(self.weights)
         additive = self.source.v is not None
-        self._d_keys = torch.zeros_like(self.source.keys) if additive else None
-        self._d_v = torch.zeros_like(self.source.v) if self.source.v is not None else None
+        self._d_keys = torch.zeros_like(self.source.keys) if additive else None  # without the factor 4v
+        self._d_v = torch.zeros_like(self.source.v) if self.source.v is not None else None  # Σ d_score σ
 
     def backward(self, t: int, d_context: Tensor) -> Tensor:
         """The query's gradient `[B, A]` from c_t's."""
         states, keys, _, v = self.source
         self.d_contexts[t] = d_context
         weights = self.weights[t]
-        d_weights = torch.bmm(states, d_context[:, :, None])[:, :, 0]  # [B, S]
+        d_weights = torch.bmm(d_context[:, None], states.mT)[:, 0]  # [B, S]
         d_scores = torch.mul(weights, d_weights - (weights * d_weights).sum(1, keepdim=True), out=self._d_scores[t])
         if v is None or self._d_keys is None or self._d_v is None:
             return torch.bmm(d_scores[:, None], keys, out=self.d_queries[t][:, None])[:, 0]
-        tanh = (self.queries[t][:, None] + keys).tanh_()  # [B, S, A]
-        self._d_v += d_scores.reshape(-1) @ tanh.view(-1, v.numel())
-        d_sum = tanh.mul_(tanh).neg_().add_(1).mul_(v).mul_(d_scores[..., None])  # [B, S, A]
-        self._d_keys += d_sum
-        return torch.sum(d_sum, 1, out=self.d_queries[t])
+        sigmoid = self._sigmoid(t)  # [B, S, A]
+        self._d_v += d_scores.reshape(-1) @ sigmoid.view(-1, v.numel())
+        slope = torch.addcmul(sigmoid, sigmoid, sigmoid, value=-1, out=sigmoid)  # σ(1 − σ)
+        self._d_keys.addcmul_(slope, d_scores[..., None])
+        return torch.bmm(d_scores[:, None], slope, out=self.d_queries[t][:, None])[:, 0].mul_(4 * v)
+
+    def _sigmoid(self, t: int) -> Tensor:
+        """σ(2 (query + key)) `[B, S, A]`, computed again in the backward rather than kept."""
+        return torch.add(self._twice, self.queries[t][:, None], alpha=2).sigmoid_()
 
     def gradients(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Gradients of states, keys and v, over all steps."""
         d_states = torch.bmm(self.weights.permute(1, 2, 0), self.d_contexts.transpose(0, 1))
-        if self._d_keys is not None:
-            return d_states, self._d_keys, self._d_v
+        v = self.source.v
+        if v is not None and self._d_keys is not None and self._d_v is not None:
+            return d_states, self._d_keys.mul_(4 * v), 2 * self._d_v - self._d_scores.sum()
         return d_states, torch.bmm(self._d_scores.permute(1, 2, 0), self.queries.transpose(0, 1)), None
