@@ -82,6 +82,17 @@ def test_similar_lengths_share_a_batch(size):
     assert sum(blind) > 1.5 * real
 
 
+def test_both_sides_have_little_padding():
+    """Lengths like those of a translation: sources differ by a few tokens around each target length."""
+    random = np.random.default_rng(0)
+    targets = random.normal(15, 4.5, 30_000).clip(3).astype(int)
+    lengths = np.stack([(targets + random.normal(0, 3, 30_000)).clip(2).astype(int), targets], 1)
+    batches = plan(lengths, BatchSize(64, False), seed=1, epoch=0)
+    for side, most in ((0, 1.06), (1, 1.01)):
+        padded = sum(len(batch) * lengths[batch, side].max() for batch in batches)
+        assert lengths[:, side].sum() <= padded < most * lengths[:, side].sum()
+
+
 def test_cut_by_tokens_on_paper():
     lengths = np.array([[2, 1], [2, 2], [3, 2], [1, 9], [3, 3], [3, 3]])
     batches = cut(lengths, np.arange(10, 16), BatchSize(6, True))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mirada.data.vocabulary import BOS, EOS, PAD
 
-BUCKET = 100  # batches whose sentences are shuffled together, then sorted by length
+BUCKET = 500  # batches whose sentences are shuffled together, then sorted by length
 
 
 class Encoded(NamedTuple):
@@ -45,7 +45,8 @@ def plan(lengths: np.ndarray, size: BatchSize, *, seed: int, epoch: int) -> list
     """Batches of one epoch, as indices: lengths `[N, 2]` of source and target with their end tokens.
 
     Pairs are shuffled, sorted by length inside large buckets (so that padding stays near 5 %), cut, and the batches
-    shuffled again.
+    shuffled again. Pairs of one target length are sorted by source length, up and down in turn: where a batch reaches
+    from one target length into the next, its sources are all short or all long.
     """
     rng = np.random.default_rng((seed, epoch))
     order = rng.permutation(len(lengths))
@@ -53,7 +54,8 @@ def plan(lengths: np.ndarray, size: BatchSize, *, seed: int, epoch: int) -> list
     batches: list[np.ndarray] = []
     for start in range(0, len(order), BUCKET * per_batch):
         bucket = order[start : start + BUCKET * per_batch]
-        bucket = bucket[np.lexsort((lengths[bucket, 0], lengths[bucket, 1]))]
+        sources, targets = lengths[bucket].T
+        bucket = bucket[np.lexsort((np.where(targets % 2, sources, -sources), targets))]
         batches += cut(lengths[bucket], bucket, size)
     return [batches[i] for i in rng.permutation(len(batches))]
 
