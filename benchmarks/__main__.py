@@ -33,13 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo = list(steps(given))
     for number, step in enumerate(todo, start=1):
         print(f"[{number}/{len(todo)}] {step.module} {' '.join(step.arguments)}", file=sys.stderr, flush=True)
-        code = subprocess.run(
-            [sys.executable, "-m", f"benchmarks.{step.module}", *step.arguments], check=False
-        ).returncode
-        if code:
+        if code := run(step):
             print(f"{step.module} ended with exit code {code}; nothing after it was measured", file=sys.stderr)
             return code
     return _report(given)
+
+
+def run(step: Step) -> int:
+    """One step in a process of its own, so that its peak of memory and its threads are its own."""
+    command = [sys.executable, "-m", f"benchmarks.{step.module}", *step.arguments]
+    return subprocess.run(command, check=False).returncode
 
 
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -77,8 +80,8 @@ def steps(given: argparse.Namespace) -> Iterator[Step]:
 def _report(given: argparse.Namespace) -> int:
     path = given.out / "report.md"
     path.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "benchmarks.report", str(given.out), "--into", str(path)]
-    code = subprocess.run([*command, *(["--quick"] if given.quick else [])], check=False).returncode
+    quick = ["--quick"] if given.quick else []
+    code = run(Step("report", [str(given.out), "--into", str(path), *quick]))
     print(f"rows in {given.out}, report in {path}", file=sys.stderr)
     return code
 

@@ -33,7 +33,7 @@ class Window(NamedTuple):
 
 
 class Clock:
-    """Cuts a training into windows, and measures the matrix rate between them."""
+    """Cuts a training into windows, and measures the matrix rate between them unless that is given no time."""
 
     def __init__(self, plan: Plan, *, rate_seconds: float = 0.05):
         self.plan, self._rate_seconds = plan, rate_seconds
@@ -64,7 +64,8 @@ class Clock:
             window = self.tokens[-self.plan.updates :]
             self.windows.append(Window(now - self._begun[0], sum(window), load))
             self.peak_megabytes = peak_megabytes()
-        self.rates.append(measure_rates(self._rate_seconds))
+        if self._rate_seconds:
+            self.rates.append(measure_rates(self._rate_seconds))
         self._begun = (time.perf_counter(), reading())
 
     def rate(self) -> Rates:

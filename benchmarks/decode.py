@@ -34,8 +34,6 @@ class Job(NamedTuple):
     beam: int
     batch_size: int
     repeat: int
-    workers: int | None
-    precision: str | None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -43,14 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = _read(arguments)
     if given.threads:
         torch.set_num_threads(given.threads)
-    translator = load(given.model, device="cpu", **_chosen(precision=given.precision))
+    translator = load(given.model, device="cpu", precision=given.precision, workers=given.workers)
     task = "spelling" if works.name_of(translator.config.model) == "T4" else "translation"
     with tempfile.TemporaryDirectory() as folder:
         pieces = prepare(task, given.pieces, Path(folder), **(works.FEW if given.quick else {}))
     lines = pieces.test[: given.sentences]
     pieces = pieces._replace(test=lines[:20] if given.quick else lines)
     for beam in given.beam:
-        job = Job(beam, given.batch_size, given.repeat, given.workers, given.precision)
+        job = Job(beam, given.batch_size, given.repeat)
         row = one_by_one(translator, pieces, job) if given.single else measure(translator, pieces, job)
         rows.write({**row, "quick": given.quick, "round": given.round}, given.out)
 
@@ -66,16 +64,11 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sentences", type=int, help="the first so many test lines [all]")
     parser.add_argument("--repeat", type=int, default=3, help="passes that are measured [%(default)s]")
     parser.add_argument("--threads", type=int, help="threads of torch [its own choice]")
-    parser.add_argument("--workers", type=int, help="workers of the translator [its default]")
-    parser.add_argument("--precision", help="numbers of the products: float32 or int8 [the translator's default]")
+    parser.add_argument("--workers", type=int, help="batches searched at once [the translator's choice]")
+    parser.add_argument("--precision", choices=("float32", "int8"), default="float32", help="[%(default)s]")
     parser.add_argument("--round", type=int, help="number of the round, when systems are measured in turn")
     parser.add_argument("--quick", action="store_true", help="few lines, to see that it runs")
     return parser.parse_args(arguments)
-
-
-def _chosen(**options: Any) -> dict[str, Any]:
-    """The options that were chosen; of the others the translator knows its own defaults."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def measure(translator: Translator, pieces: Pieces, job: Job) -> rows.Row:
@@ -97,7 +90,7 @@ def measure(translator: Translator, pieces: Pieces, job: Job) -> rows.Row:
         "sentences_per_second": len(outputs) / middle,
         "windows": [len(outputs) / seconds for seconds, _ in windows],
         **_work(translator, outputs, job, middle, machine.middle(rates)),
-        "rows_computed": counted[0] or None,
+        "rows_computed": sum(counted) or None,
         **_quality(outputs, pieces),
         "peak_mb": machine.peak_megabytes(),
     }
@@ -121,10 +114,9 @@ def _searching(translator: Translator, job: Job) -> Callable[[Sequence[str]], li
     """The best output of each line: a beam without length penalty, of at most LONGEST tokens."""
     values = {"beam_size": job.beam, "n_best": 1, "alpha": 0.0, "max_output_length": LONGEST}
     options: SearchConfig = changed(translator.config.search, values)
-    extra = _chosen(workers=job.workers)
 
     def search(lines: Sequence[str]) -> list[Translation]:
-        found = translator.search(lines, options=options, batch_size=job.batch_size, **extra)
+        found = translator.search(lines, options=options, batch_size=job.batch_size)
         return [outputs[0] for outputs in found]
 
     return search
@@ -132,18 +124,20 @@ def _searching(translator: Translator, job: Job) -> Callable[[Sequence[str]], li
 
 @contextmanager
 def counting(translator: Translator) -> Iterator[list[int]]:
-    """Count the rows that go through the model's `step`; 0 where a translator goes another way."""
-    counted, step = [0], translator.model.step
+    """Note the rows of every `step` of the model that searches; nothing comes where another way is gone."""
+    counted: list[int] = []
+    model: Any = translator.fast_model
+    step = model.step
 
     def counts(token: torch.Tensor, *rest: Any, **named: Any) -> Any:
-        counted[0] += len(token)
+        counted.append(len(token))  # by several threads at once
         return step(token, *rest, **named)
 
-    translator.model.step = counts  # type: ignore[method-assign]
+    model.step = counts
     try:
         yield counted
     finally:
-        del translator.model.step
+        del model.step
 
 
 def _head(kind: str, translator: Translator, pieces: Pieces, job: Job, loads: Sequence[machine.Load]) -> rows.Row:
@@ -155,8 +149,8 @@ def _head(kind: str, translator: Translator, pieces: Pieces, job: Job, loads: Se
         "data": pieces.name,
         "beam": job.beam,
         "batch_size": job.batch_size if kind == "decode" else 1,
-        "precision": job.precision or "default",
-        "workers": job.workers or "default",
+        "precision": translator.precision,
+        "workers": translator.workers,
         "sentences": len(pieces.test),
         "others": [load.others for load in loads],
         "machine": machine.facts(),
@@ -171,7 +165,7 @@ def _work(
     sizes = flops.of_search(lengths, job.beam)
     parts = flops.forward(translator.config.model, len(translator.target_tokenizer), sizes)
     speed, tokens = parts.total / seconds / 1e9, sum(length for _, length in lengths)
-    best = rate.int8 if job.precision == "int8" and rate.int8 else rate.best()
+    best = rate.int8 if translator.precision == "int8" and rate.int8 else rate.best()
     return {
         "tokens_per_second": tokens / seconds,
         "rows_per_second": sizes.rows / seconds,

@@ -9,8 +9,8 @@ Every row has
     others    cores that other processes kept busy, one number a window
 and then, by kind (mirada's rows hold all of them, a peer's those that it can tell)
     train     tokens_per_second (median over `windows`, a list), updates (a window), tokens_per_update, peak_mb;
-              padding (padded / real target tokens), rates (GFLOP/s), gflop (an update, by part), parts (ms an update),
-              operations, fraction, fraction_of_best
+              padding and source_padding (padded / real tokens), rates (GFLOP/s), gflop (an update, by part),
+              parts (ms an update), operations, fraction, fraction_of_best
     decode    beam, batch_size, precision, workers, sentences, sentences_per_second (median over `windows`),
               tokens_per_second, rows_per_second, mean_length, bleu, signature, peak_mb; rates, gflop, fraction
     latency   beam, precision, workers, sentences, median_ms, p90_ms

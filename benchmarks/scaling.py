@@ -19,10 +19,9 @@ from typing import NamedTuple
 import torch
 
 from benchmarks import machine, rows, works
-from benchmarks.clock import Plan
+from benchmarks.clock import Clock, Plan
 from benchmarks.pieces import Lines, Pieces, lay
-from benchmarks.train import OUT, version
-from benchmarks.train import measure as measure_training
+from benchmarks.train import OUT, timed, version
 from benchmarks.works import WORKS, Work
 from mirada import load
 from mirada.configfile import changed
@@ -54,17 +53,17 @@ QUICK_MIDDLE = Point(length=4, batch=4, vocabulary=50)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every point with each number of threads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--works", nargs="+", choices=WORKS, default=SYSTEMS, help="[T1 T2 T3]")
+    parser.add_argument("--works", nargs="+", choices=WORKS, help="[T1 T2 T3; quick: T2 T3]")
     parser.add_argument("--axes", nargs="+", choices=AXES, help="[all]")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="[1 2]")
+    parser.add_argument("--threads", type=int, nargs="+", help="[1 2; quick: 1]")
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
     parser.add_argument("--quick", action="store_true", help="few tiny points, to see that it runs")
     given = parser.parse_args(arguments)
     axes = QUICK_AXES if given.quick else {axis: AXES[axis] for axis in given.axes or AXES}
     middle = QUICK_MIDDLE if given.quick else MIDDLE
-    for threads in given.threads:
+    for threads in given.threads or ([1] if given.quick else [1, 2]):
         torch.set_num_threads(threads)
-        for name in given.works:
+        for name in given.works or SYSTEMS[given.quick :]:
             work = works.smaller(WORKS[name]) if given.quick else WORKS[name]
             for row in over_axes(work, axes, middle):
                 rows.write({**row, "work": name, "quick": given.quick}, given.out)
@@ -89,12 +88,10 @@ def measure(work: Work, point: Point) -> list[rows.Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pieces = lay(_random(point, point.batch * (PLAN.total + 1)), folder / "data", "drawn at random")
-        trained = measure_training(sized, pieces, folder, PLAN)
-        seconds = point.batch * point.length / trained["tokens_per_second"]
-        return [
-            _row("train", seconds, trained["tokens_per_second"], trained["others"]),
-            _decode(folder / "measured", pieces, point),
-        ]
+        config = works.options(sized, pieces, folder / "model", updates=PLAN.total)
+        (window,) = timed(config, Clock(PLAN, rate_seconds=0)).windows
+        trained = _row("train", window.seconds / PLAN.updates, window.tokens / window.seconds, [window.load.others])
+        return [trained, _decode(folder / "model", pieces, point)]
 
 
 def _decode(model: Path, pieces: Pieces, point: Point) -> rows.Row:

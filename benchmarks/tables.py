@@ -48,7 +48,7 @@ def training(rows: Sequence[Row]) -> list[Table]:
 
 def share(rows: Sequence[Row]) -> list[Table]:
     """What mirada's training makes of the machine."""
-    groups = _ours(rows, "train")
+    groups = [group for group in _ours(rows, "train") if "gflop" in group[-1]]
     body = [
         [
             work_name(group[0]),
@@ -59,13 +59,14 @@ def share(rows: Sequence[Row]) -> list[Table]:
             _percent(middle(group, "fraction")),
             _percent(middle(group, "fraction_of_best")),
             value(middle(group, "peak_mb"), 0),
-            value(middle(group, "padding"), 3),
+            value(middle(group, "source_padding"), 2),
+            value(middle(group, "padding"), 2),
             value(disturbed(group), 2),
         ]
         for group in groups
     ]
     header = ["work", "GFLOP an update", "GFLOP/s", "linear's rate", "prepacked rate", "of linear's", "of the better"]
-    header += ["peak MB", "padded / real", "cores of others"]
+    header += ["peak MB", "padded / real source", "target", "cores of others"]
     caption = "Products that must be computed, and the share of the matrix rate measured between the windows"
     return [Table(caption, header, body)] if body else []
 

@@ -24,6 +24,7 @@ from benchmarks.works import WORKS, Work
 from mirada import training
 from mirada.config import Config
 from mirada.data.batches import BatchSize, plan
+from mirada.data.vocabulary import SPECIAL_TOKENS
 from mirada.progress import Monitor
 
 OUT = Path("bench-results")
@@ -63,10 +64,15 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
 def measure(work: Work, pieces: Pieces, folder: Path, schedule: Plan) -> rows.Row:
     """Train in windows; everything that can be said about them."""
     config = works.options(work, pieces, folder / "measured", updates=schedule.total)
-    clock = Clock(schedule)
-    training.train(config, monitor=cast(Monitor, clock))
-    lengths = _lengths(config, pieces, clock)
+    clock = timed(config, Clock(schedule))
+    lengths = batches(config, pieces, clock)
     return {**_speed(clock), **_work(config, pieces, lengths, clock), "machine": machine.facts()}
+
+
+def timed(config: Config, clock: Clock) -> Clock:
+    """Train under a clock."""
+    training.train(config, monitor=cast(Monitor, clock))
+    return clock
 
 
 def _speed(clock: Clock) -> rows.Row:
@@ -92,12 +98,13 @@ def _work(config: Config, pieces: Pieces, lengths: list[np.ndarray], clock: Cloc
     counted = flops.training(config.model, _target_entries(pieces), together)
     rate, seconds = clock.rate(), sum(window.seconds for window in clock.windows)
     tokens = sum(target for _, target in together)
-    padded = sum(len(batch) * int(batch[:, 1].max()) for batch in lengths)
+    padding = [sum(len(b) * int(b[:, i].max()) for b in lengths) / sum(pair[i] for pair in together) for i in (0, 1)]
     share = counted.total / seconds / 1e9
     return {
         "data": pieces.name,
         "tokens_per_update": tokens / len(lengths),
-        "padding": padded / tokens,
+        "padding": padding[1],
+        "source_padding": padding[0],
         "gflop": {part: value / len(lengths) / 1e9 for part, value in counted._asdict().items()},
         "gflops": share,
         "fraction": share / rate.linear,
@@ -105,28 +112,26 @@ def _work(config: Config, pieces: Pieces, lengths: list[np.ndarray], clock: Cloc
     }
 
 
-def _lengths(config: Config, pieces: Pieces, clock: Clock) -> list[np.ndarray]:
+def batches(config: Config, pieces: Pieces, clock: Clock) -> list[np.ndarray]:
     """Lengths `[B, 2]` of the batches of the windows, by the order that training promises.
 
     Raises RuntimeError if their tokens are not those that training told of.
     """
-    options, batches = config.training, list[np.ndarray]()
+    options, found, epoch = config.training, list[np.ndarray](), 0
     size = BatchSize(options.batch_size, by_tokens=options.batch_type == "token")
-    epoch = 0
-    while len(batches) < len(clock.tokens):
-        batches += [pieces.lengths[chosen] for chosen in plan(pieces.lengths, size, seed=options.seed, epoch=epoch)]
+    while len(found) < len(clock.tokens):
+        found += [pieces.lengths[chosen] for chosen in plan(pieces.lengths, size, seed=options.seed, epoch=epoch)]
         epoch += 1
-    batches = batches[: len(clock.tokens)]
-    if [int(batch[:, 1].sum()) for batch in batches] != clock.tokens:
+    found = found[: len(clock.tokens)]
+    if [int(batch[:, 1].sum()) for batch in found] != clock.tokens:
         raise RuntimeError("training read other batches than mirada.data.batches.plan names: operations are unknown")
-    return batches[clock.plan.warmup :]
+    return found[clock.plan.warmup :]
 
 
 def _target_entries(pieces: Pieces) -> int:
     if pieces.entries is not None:
         return pieces.entries
-    symbols = {token for line in pieces.files["train.target"].open(encoding="utf-8") for token in line.split()}
-    return len(symbols) + 4
+    return len(set(pieces.files["train.target"].read_text(encoding="utf-8").split())) + len(SPECIAL_TOKENS)
 
 
 def watch(work: Work, pieces: Pieces, folder: Path, *, quick: bool = False) -> rows.Row:

@@ -1,10 +1,15 @@
-"""The benchmarks say what they claim: operations counted right, windows cut right, nothing left out. Never how fast."""
+"""The benchmarks say what they claim: operations, windows, loads and ratios by arithmetic. Never how fast it is."""
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from statistics import median
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -12,11 +17,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mirada.config import ModelConfig
 from mirada.models import build_model
+from test_architecture import lines
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks import flops
+from benchmarks import __main__ as everything
+from benchmarks import clock, flops, grouping, machine, parts, pieces, report, rows, startup, train, works
 
+ROOT = Path(__file__).parent.parent
 VOCABULARY, BATCH, SOURCE, TARGET = 11, 3, 5, 7
 RNN = {"embedding_dim": 6, "hidden_size": 8, "encoder_hidden_size": 10}
 MODELS = {
@@ -44,13 +52,209 @@ def counted(options: ModelConfig) -> int:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_operations_are_those_that_torch_counts(name: str) -> None:
-    """Torch sees neither a product with a vector (v of an additive score), nor the causal half that need not be."""
+    """Torch sees no product with a vector (v of an additive score), and counts the future half of self-attention."""
     options = ModelConfig(**{"dropout": 0.0, **MODELS[name]})
-    sizes = flops.of_pairs([(SOURCE, TARGET)] * BATCH)
-    expected = flops.forward(options, VOCABULARY, sizes).total
+    expected = flops.forward(options, VOCABULARY, flops.of_pairs([(SOURCE, TARGET)] * BATCH)).total
     if options.score_name == "additive":
         expected -= 2 * BATCH * SOURCE * TARGET * (options.attention_size or options.hidden_size)
     if options.decoder == "transformer":
         future = TARGET * (TARGET - 1) // 2
         expected += options.dec_layers * 2 * 2 * BATCH * future * options.embedding_dim
     assert counted(options) == expected
+
+
+def test_operations_by_hand() -> None:
+    """T1's output layer for 1,024 tokens, forward and back; a search of 3 words with beam 5 from 4 words."""
+    parts_of = flops.training(ModelConfig(**works.WORKS["T1"].model), 8000, [(16, 16)] * 64)
+    assert parts_of.output == 3 * 2 * 1024 * 512 * 8000
+    assert parts_of.encoder == 3 * 2 * (1024 * 2 * 3 * 256 * (256 + 256) + 64 * 256 * 512)
+    assert flops.of_search([(4, 3)], beam=5) == (1, 4, 16, 1 + 5 + 5, 4 * 11, 1 + 5 * 2 + 5 * 3)
+    with pytest.raises(ValueError, match="counted for decoder bahdanau, luong and transformer"):
+        flops.forward(ModelConfig(decoder="classic"), 8000, flops.of_pairs([(2, 2)]))
+
+
+class Time:
+    """A clock that goes on by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+def test_windows_leave_out_warm_up_and_what_lies_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    hands = Time()
+
+    def rates(seconds: float) -> machine.Rates:
+        hands.now += 100  # would be seen
+        return machine.Rates(200.0, None, 800.0)
+
+    monkeypatch.setattr(clock, "time", hands)
+    monkeypatch.setattr(clock, "measure_rates", rates)
+    watched = clock.Clock(clock.Plan(warmup=2, windows=2, updates=3))
+    for done in range(1, 11):
+        hands.now += 1 if done <= 5 else 2
+        watched.update(done, 10 * done, 0.5)
+    assert [(window.seconds, window.tokens) for window in watched.windows] == [(3, 30 + 40 + 50), (6, 60 + 70 + 80)]
+    assert len(watched.rates) == 3
+    assert watched.rate() == (200.0, None, 800.0)
+
+
+def test_load_is_what_others_did() -> None:
+    before, after = machine.Reading(10.0, 100.0, 1.0, 50.0), machine.Reading(14.0, 106.0, 1.4, 53.0)
+    assert machine.load_between(before, after) == pytest.approx((0.75, 0.1, 0.75))
+    assert machine.load_between(None, after) == (None, None, None)
+
+
+def test_own_seconds_hold_children_that_have_ended() -> None:
+    if machine.reading() is None:
+        pytest.skip("this system has no /proc")
+    import subprocess
+
+    before = machine.reading()
+    subprocess.run([sys.executable, "-c", "sum(range(6_000_000))"], check=True)
+    after = machine.reading()
+    assert before is not None
+    assert after is not None
+    assert after.own > before.own
+    assert after.own - before.own <= 4 * (after.clock - before.clock) + 0.1
+
+
+def test_imports_are_summed_by_package() -> None:
+    text = """import time: self [us] | cumulative | imported package
+import time:       200 |        300 |   torch._C
+import time:        50 |         50 | yaml
+import time:      1000 |       1300 | torch
+a warning | of | something
+"""
+    assert startup.imports(text) == [{"package": "torch", "ms": 1.2}, {"package": "yaml", "ms": 0.05}]
+
+
+def row(system: str, speed: float, **more: object) -> rows.Row:
+    common = {"kind": "train", "system": system, "work": "T1", "version": "1", "when": "2026-01-01T00:00:00+00:00"}
+    return {**common, "tokens_per_second": speed, "windows": [speed - 1, speed + 1], "others": [0.0], **more}
+
+
+def test_ratios_are_taken_round_by_round() -> None:
+    ours = [row("mirada", speed, round=number) for number, speed in enumerate((300.0, 100.0, 80.0))]
+    theirs = [row("Other", speed, round=number) for number, speed in enumerate((100.0, 50.0, 10.0))]
+    assert grouping.ratio(ours, theirs, "tokens_per_second") == 3.0  # of 3, 2 and 8
+    assert grouping.ratio(ours[:1], [row("Other", 60.0)], "tokens_per_second") == 5.0
+    assert grouping.ratio(ours, [], "tokens_per_second") is None
+
+
+def test_the_report_keeps_to_the_newest_version_and_marks_what_was_disturbed() -> None:
+    found = [row("mirada", 9000.0, version="0"), row("mirada", 3000.0), row("mirada", 5000.0), row("Other", 2000.0)]
+    found += [row("Other", 500.0, cell="LSTM", others=[0.5])]
+    speeds, ratios = report.tables.training(found)
+    assert speeds.header == ["work", "mirada", "Other", "Other (LSTM)"]
+    assert speeds.rows == [["T1, None threads", "4,000 [2,999–5,001]", "2,000 [1,999–2,001]", "500 [499–501] (!)"]]
+    assert ratios.rows == [["T1, None threads", "2.00", "8.00"]]
+
+
+def test_a_report_is_put_between_the_marks(tmp_path: Path) -> None:
+    page = tmp_path / "speed.md"
+    page.write_text(f"# Speed\n\nOf old.\n\n{report.START}\nold\n{report.END}\n\nMore.\n", encoding="utf-8")
+    rows.write(row("mirada", 3000.0), tmp_path)
+    report.main([str(tmp_path), "--into", str(page)])
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Speed\n\nOf old.\n\n")
+    assert text.endswith(f"{report.END}\n\nMore.\n")
+    assert "3,000 [2,999–3,001]" in text
+    assert "old\n<" not in text
+    page.write_text("no marks", encoding="utf-8")
+    with pytest.raises(SystemExit, match="expected the marks"):
+        report.main([str(tmp_path), "--into", str(page)])
+
+
+def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"kind": "train"}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"x.jsonl:1: a row needs kind, system, work and when"):
+        rows.read(tmp_path)
+
+
+def test_other_batches_than_planned_are_noticed(tmp_path: Path) -> None:
+    work = works.smaller(works.WORKS["T3"])
+    lines = pieces.Lines((["a b", "a"], ["c", "c d"]), [], [], ["a", "b", "c", "d"])
+    laid = pieces.lay(lines, tmp_path, "two")
+    assert np.array_equal(laid.lengths, [[3, 2], [2, 3]])
+    watched = clock.Clock(clock.Plan(warmup=0, windows=1, updates=1))
+    watched.tokens = [6]
+    with pytest.raises(RuntimeError, match="training read other batches"):
+        train.batches(works.options(work, laid, tmp_path), laid, watched)
+
+
+def here(step: everything.Step) -> int:
+    """A step in this process."""
+    import_module(f"benchmarks.{step.module}").main(step.arguments)
+    return 0
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """`make bench` with tiny sizes, but without starting processes."""
+    out = tmp_path_factory.mktemp("bench")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(everything, "run", here)
+        patch.setattr(machine, "SHAPES", ((8, 8, 8),))
+        assert everything.main(["--quick", "--out", str(out), "--only", "train", "decode", "latency", "scaling"]) == 0
+    yield out
+    torch.set_num_threads(1)
+
+
+def test_everything_is_measured(quick: Path) -> None:
+    found = rows.read(quick)
+    assert {one["work"] for one in found if one["kind"] == "train"} == set(works.WORKS)
+    assert {(one["work"][:5], one["beam"]) for one in found if one["kind"] == "decode"} == {
+        (name, beam) for name in ("luong", "trans") for beam in (1, 5)
+    }
+    assert len([one for one in found if one["kind"] == "latency"]) == 4
+    assert {(one["task"], one["axis"]) for one in found if one["kind"] == "scaling"} == {
+        (task, axis) for task in ("train", "decode") for axis in ("length", "layers")
+    }
+
+
+def test_a_row_of_training_says_what_it_should(quick: Path) -> None:
+    for one in (one for one in rows.read(quick) if one["kind"] == "train"):
+        assert len(one["windows"]) == len(one["others"]) == train.QUICK.windows
+        assert min(one["windows"]) <= one["tokens_per_second"] <= max(one["windows"])
+        assert list(one["parts"]) == list(parts.PARTS)
+        assert one["padding"] >= 1
+        assert sum(one["gflop"].values()) > 0
+        assert one["operations"]
+
+
+def test_a_search_needs_no_more_rows_than_it_computes(quick: Path) -> None:
+    for one in (one for one in rows.read(quick) if one["kind"] == "decode"):
+        assert one["rows_computed"] is None or one["rows_computed"] >= one["sentences"] * one["mean_length"]
+
+
+def test_the_report_of_everything_has_every_part(quick: Path) -> None:
+    text = (quick / "report.md").read_text(encoding="utf-8")
+    for title in ("Training", "Where the time goes", "Decoding", "One sentence at a time", "How cost grows"):
+        assert f"\n## {title}\n" in text
+    assert (quick / "figures" / "speed-train-by-length.svg").is_file()
+
+
+def test_starting_is_measured() -> None:
+    found = startup.measure("--help", ["--help"], "", 1)
+    assert found["best_s"] == found["median_s"] == found["runs"][0] > 0
+    assert "mirada" in {one["package"] for one in found["imports"]}
+
+
+def test_the_style_is_that_of_the_package() -> None:
+    lengths, wide, private = {}, {}, []
+    for path in sorted((ROOT / "benchmarks").glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 300, path.name
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                lengths[f"{path.name} {node.name}"] = lines(node)
+                wide[f"{path.name} {node.name}"] = len([*node.args.args, *node.args.kwonlyargs])
+            elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("mirada"):
+                private += [f"{path.name} {alias.name}" for alias in node.names if alias.name.startswith("_")]
+    assert max(lengths.values()) <= 60
+    assert median(lengths.values()) <= 12
+    assert max(wide.values()) <= 8  # self included
+    assert private == []
