@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run every step; returns the first exit code that is not 0."""
-    given = _read(arguments)
+    given = read(arguments)
     todo = list(steps(given))
     for number, step in enumerate(todo, start=1):
         print(f"[{number}/{len(todo)}] {step.module} {' '.join(step.arguments)}", file=sys.stderr, flush=True)
@@ -45,7 +45,8 @@ def run(step: Step) -> int:
     return subprocess.run(command, check=False).returncode
 
 
-def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+def read(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--pieces", metavar="DIR", help="files of pieces [made from the embedded corpus]")

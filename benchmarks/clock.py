@@ -33,10 +33,10 @@ class Window(NamedTuple):
 
 
 class Clock:
-    """Cuts a training into windows, and measures the matrix rate between them unless that is given no time."""
+    """Cuts a training into windows, and measures the matrix rate between them, if that is wanted."""
 
-    def __init__(self, plan: Plan, *, rate_seconds: float = 0.05):
-        self.plan, self._rate_seconds = plan, rate_seconds
+    def __init__(self, plan: Plan, *, with_rates: bool = True):
+        self.plan, self._with_rates = plan, with_rates
         self.tokens: list[int] = []  # of every update
         self.windows: list[Window] = []
         self.rates: list[Rates] = []
@@ -64,8 +64,8 @@ class Clock:
             window = self.tokens[-self.plan.updates :]
             self.windows.append(Window(now - self._begun[0], sum(window), load))
             self.peak_megabytes = peak_megabytes()
-        if self._rate_seconds:
-            self.rates.append(measure_rates(self._rate_seconds))
+        if self._with_rates:
+            self.rates.append(measure_rates())
         self._begun = (time.perf_counter(), reading())
 
     def rate(self) -> Rates:

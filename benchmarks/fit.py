@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pieces", type=Path, metavar="DIR", help="files of pieces [made from the embedded corpus]")
     parser.add_argument("--epochs", type=int, default=2, help="[%(default)s]")
+    parser.add_argument("--updates", type=int, help="stop after so many updates [no limit]")
     parser.add_argument("--threads", type=int, help="threads of torch [its own choice]")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     given = parser.parse_args(arguments)
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     work = works.smaller(WORKS[given.work]) if given.quick else WORKS[given.work]
     data = given.folder.with_name(given.folder.name + ".data")
     pieces = prepare(work.task, given.pieces, data, **(works.FEW if given.quick else {}))
-    training.train(works.options(work, pieces, given.folder, epochs=given.epochs))
+    training.train(works.options(work, pieces, given.folder, updates=given.updates, epochs=given.epochs))
 
 
 if __name__ == "__main__":

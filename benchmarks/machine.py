@@ -21,6 +21,7 @@ import torch
 
 # Rows × inputs × outputs of products that a model of the works makes: the output layer's, a square, the gates'.
 SHAPES = ((1024, 512, 8000), (1024, 1024, 1024), (1024, 512, 1536))
+SECONDS = 0.05  # for each shape and each kind of product, unless said otherwise
 BUSY = 0.05  # cores of others above which a figure says so
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
@@ -37,8 +38,9 @@ class Rates(NamedTuple):
         return max(self.linear, self.prepacked or 0.0)
 
 
-def measure_rates(seconds: float = 0.05) -> Rates:
+def measure_rates(seconds: float | None = None) -> Rates:
     """The best product of the shapes, each tried for so many seconds and each kind."""
+    seconds = SECONDS if seconds is None else seconds
     with torch.inference_mode():
         kinds = (_linear, _prepacked, _int8)
         linear, prepacked, int8 = (_best([_rate(kind, shape, seconds) for shape in SHAPES]) for kind in kinds)

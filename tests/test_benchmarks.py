@@ -86,7 +86,7 @@ class Time:
 def test_windows_leave_out_warm_up_and_what_lies_between(monkeypatch: pytest.MonkeyPatch) -> None:
     hands = Time()
 
-    def rates(seconds: float) -> machine.Rates:
+    def rates() -> machine.Rates:
         hands.now += 100  # would be seen
         return machine.Rates(200.0, None, 800.0)
 
@@ -191,28 +191,38 @@ def here(step: everything.Step) -> int:
     return 0
 
 
+def test_all_works_are_measured() -> None:
+    given = everything.read(["--out", "x", "--threads", "2", "--quick"])
+    todo = list(everything.steps(given))
+    assert {step.arguments[0] for step in todo if step.module == "train"} == set(works.WORKS)
+    assert [step.module for step in todo[len(works.WORKS) :]] == [
+        *("fit", "fit", "decode", "decode", "decode", "decode", "startup", "startup", "scaling")
+    ]
+
+
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """`make bench` with tiny sizes, but without starting processes."""
+    """`make bench` with tiny sizes and some of the works, without starting processes."""
     out = tmp_path_factory.mktemp("bench")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(everything, "run", here)
+        patch.setattr(everything, "WORKS", ("T1", "T3", "T4"))
+        patch.setattr(everything, "DECODED", ("T2",))
         patch.setattr(machine, "SHAPES", ((8, 8, 8),))
+        patch.setattr(machine, "SECONDS", 0.001)
         assert everything.main(["--quick", "--out", str(out), "--only", "train", "decode", "latency", "scaling"]) == 0
     yield out
     torch.set_num_threads(1)
 
 
-def test_everything_is_measured(quick: Path) -> None:
+def test_every_part_leaves_its_rows(quick: Path) -> None:
     found = rows.read(quick)
-    assert {one["work"] for one in found if one["kind"] == "train"} == set(works.WORKS)
-    assert {(one["work"][:5], one["beam"]) for one in found if one["kind"] == "decode"} == {
-        (name, beam) for name in ("luong", "trans") for beam in (1, 5)
-    }
-    assert len([one for one in found if one["kind"] == "latency"]) == 4
-    assert {(one["task"], one["axis"]) for one in found if one["kind"] == "scaling"} == {
-        (task, axis) for task in ("train", "decode") for axis in ("length", "layers")
-    }
+    assert {one["work"] for one in found if one["kind"] == "train"} == {"T1", "T3", "T4"}
+    assert [one["beam"] for one in found if one["kind"] == "decode"] == [5, 1]
+    assert [one["beam"] for one in found if one["kind"] == "latency"] == [5, 1]
+    assert [(one["work"], one["task"], one["value"]) for one in found if one["kind"] == "scaling"] == [
+        (work, task, layers) for work in ("T2", "T3") for layers in (1, 2) for task in ("train", "decode")
+    ]
 
 
 def test_a_row_of_training_says_what_it_should(quick: Path) -> None:
@@ -234,7 +244,7 @@ def test_the_report_of_everything_has_every_part(quick: Path) -> None:
     text = (quick / "report.md").read_text(encoding="utf-8")
     for title in ("Training", "Where the time goes", "Decoding", "One sentence at a time", "How cost grows"):
         assert f"\n## {title}\n" in text
-    assert (quick / "figures" / "speed-train-by-length.svg").is_file()
+    assert (quick / "figures" / "speed-train-by-layers.svg").is_file()
 
 
 def test_starting_is_measured() -> None:
