@@ -76,7 +76,7 @@ def test_after_twenty_in_a_row_the_last_good_model_is_kept(data, tmp_path, monke
     assert ran.errors.count("loss or gradient is not finite; skipped (") == 22
     assert one_line(ran.errors) == (
         "20 updates in a row had a loss or gradient that is not finite; the last good model in "
-        f"{tmp_path / 'm'} is kept. Lower learning_rate or clip_grad_norm, or raise warmup_steps"
+        f"{tmp_path / 'm'} is kept. In another model_dir, lower learning_rate or clip_grad_norm, or raise warmup_steps"
     )
     kept = read_archive(tmp_path / "m" / WEIGHTS)
     assert all(bool(tensor.isfinite().all()) for tensor in kept.tensors.values())
@@ -97,7 +97,7 @@ def test_measures_that_are_no_numbers_are_null_in_json(data, tmp_path, monkeypat
     """JSON has no NaN; the table says nan."""
     monkeypatch.setattr(training, "dev_loss", lambda *_: {"loss": math.nan, "ppl": math.inf, "accuracy": 0.0})
     ran = mirada("train", *flags(SMALL | data | {"model-dir": tmp_path / "m", "max-updates": 2}))
-    assert one_line(ran.errors).startswith("no validation gave a loss that is a number, so no model was kept. Lower")
+    assert one_line(ran.errors).startswith("no validation gave a loss that is a number, so no model was kept. In another")
     text = (tmp_path / "m" / METRICS).read_text(encoding="utf-8")
     found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert (found["loss"], found["ppl"], found["accuracy"]) == (None, None, 0.0)

@@ -103,7 +103,10 @@ def test_a_rate_far_too_high_is_given_up_with_advice(every, reason, data, tmp_pa
     options = SMALL | data | {"model-dir": tmp_path / "m", "learning-rate": 1e38, "warmup-steps": 0, "batch-size": 1}
     ran = mirada("train", *flags(options | {"valid-every": every}))
     assert (ran.code, ran.output) == (2, "")
-    assert one_line(ran.errors) == f"{reason}. Lower learning_rate or clip_grad_norm, or raise warmup_steps"
+    assert (
+        one_line(ran.errors)
+        == f"{reason}. In another model_dir, lower learning_rate or clip_grad_norm, or raise warmup_steps"
+    )
     skipped = ran.errors.count("loss or gradient is not finite; skipped (")
     assert skipped == (20 if every == 99 else 4)  # patience is five validations, the first after a good update
     assert not (tmp_path / "m" / checkpoint.WEIGHTS).exists()

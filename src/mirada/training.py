@@ -31,7 +31,7 @@ from mirada.run import Run, batch_size, set_up
 from mirada.schedule import learning_rate
 from mirada.validation import dev_loss, dev_metrics
 
-ADVICE = "Lower learning_rate or clip_grad_norm, or raise warmup_steps"
+ADVICE = "In another model_dir, lower learning_rate or clip_grad_norm, or raise warmup_steps"
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BAD_UPDATES = 20  # updates in a row whose gradient is no number, before training gives up
 

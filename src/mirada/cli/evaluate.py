@@ -32,6 +32,7 @@ def run(arguments: Sequence[str]) -> int:
     values = _read(arguments)
     if (values.model is None) == (values.hyp is None):
         raise ConfigError("give either a model folder with --src/--tgt (or --tsv, --jsonl), or --hyp with --ref")
+    _refuse_unused(values)
     outputs, kind = _given(values) if values.model is None else _translated(values)
     names = [name.strip() for name in values.metrics.split(",")] if values.metrics else DEFAULT[kind]
 
@@ -79,6 +80,20 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     add_pairs(parser)
     add_options(parser, "search")
     return parser.read(arguments)
+
+
+def _refuse_unused(values: argparse.Namespace) -> None:
+    """Raise ConfigError for a flag that would change nothing."""
+    if values.model is not None:
+        if values.ref:
+            raise ConfigError("--ref goes with --hyp; a model's references are given by --tgt (or --tsv, --jsonl)")
+        return
+    unused = [name for name in ("multi_reference", "save_outputs") if vars(values)[name]]
+    unused += [key.partition(".")[2] for key, value in vars(values).items() if "." in key and value is not None]
+    for name in unused:
+        if name != "src":
+            flag = name.replace("_", "-")
+            raise ConfigError(f"--{flag} goes with a model folder; with --hyp it would change nothing")
 
 
 def _given(values: argparse.Namespace) -> tuple[Outputs, str]:
