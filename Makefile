@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test faults bench check lint types clean
+.PHONY: demo test faults bench bench-peers check lint types clean
 
 demo: .venv/ready
 	$(BIN)/mirada demo
@@ -19,6 +19,15 @@ faults: .venv/ready
 # BENCH="--quick" or BENCH="--pieces DIR --only train" (python -m benchmarks --help); rows and report: bench-results/.
 bench: .venv/ready
 	$(BIN)/python -m benchmarks $(BENCH)
+
+# Other toolkits beside: PEERS="onmt joey" TRAIN="train.en train.de" TEST="test.en test.de" G2P=words.tsv (docs/speed-peers.md).
+PEERS ?= onmt
+PEERS_DIR ?= build/peers
+bench-peers:
+	PYTHON=$(PYTHON) benchmarks/peers/install.sh $(PEERS_DIR) $(PEERS)
+	$(PEERS_DIR)/venvs/prepare/bin/python -m benchmarks.peers.prepare $(PEERS_DIR) \
+		$(if $(TRAIN),--train $(TRAIN) --test $(TEST)) $(if $(G2P),--g2p $(G2P))
+	OPTIONS="$(OPTIONS)" benchmarks/peers/run.sh $(PEERS_DIR) $(PEERS)
 
 check: lint types test
 
