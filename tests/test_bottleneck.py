@@ -181,7 +181,12 @@ def test_sequences_are_the_task_and_tests_are_new():
 
 def forgetting_of(*ends: str) -> dict[str, object]:
     """Results whose four classic conditions lose these ends of the source, and an attention that loses nothing."""
-    apart = {"early": span(30, 20, 40), "late": span(-30, -40, -20), "neither": span(0, -5, 5)}
+    apart = {
+        "early": span(30, 20, 40),
+        "late": span(-30, -40, -20),
+        "neither": span(0, -5, 5),
+        "none": span(-1, -1.9, -0.1),  # late words are behind, but by less than anyone would mind
+    }
     conditions = [("copy", False), ("copy", True), ("reverse", False), ("reverse", True)]
     rows = [
         {
@@ -224,6 +229,13 @@ def test_the_sentence_about_forgetting():
             "neither",
             "late",
         ): "The early words are not what the fixed vector loses, against what is often said",
+        (
+            "none",
+            "neither",
+            "none",
+            "none",
+        ): "What the fixed vector loses does not depend on the position, as far as was found",
+        ("early", "late", "late", "none"): "Which words the fixed vector loses differs between the conditions",
         ("early", "late", "late", "neither"): "Which words the fixed vector loses differs between the conditions",
     }
     for ends, text in opening.items():
@@ -235,9 +247,29 @@ def test_the_sentence_about_forgetting():
         "copy 60 % of the first third right, 60 % of the last (no difference found); copy, source reversed, 60 %"
         in whole
     )
-    assert whole.endswith(
-        "With attention: copy 100 % of the first third right, 100 % of the last (no difference found)."
-    )
+    assert whole.endswith("With attention: copy 100 % of the first third right, 100 % of the last (no word is lost).")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "level", "verdict"),
+    [
+        (-0.7, -0.2, 99, "no word is lost"),  # found, yet nothing
+        (-1.9, 1.9, 98.1, "no word is lost"),
+        (-1.9, 1.9, 97.9, "none is lost by its position"),
+        (-1.9, 1.9, 5, "none is lost by its position"),
+        (-2.1, 1.9, 99, "no difference found"),  # the interval leaves room for one
+        (-2.1, -0.1, 99, "late words lost"),
+        (0.1, 2.1, 99, "early words lost"),
+    ],
+)
+def test_a_difference_that_would_not_matter_is_none(low, high, level, verdict):
+    results = forgetting_of("early", "early", "early", "early")
+    results["systems"][-1] |= {
+        "early": span(level, level, level),
+        "late": span(level, level, level),
+        "late_minus_early": span((low + high) / 2, low, high),
+    }
+    assert findings.forgetting_finding(results).endswith(f"% of the last ({verdict}).")
 
 
 # --- experiment 4: cost ----------------------------------------------------------------------------------------------

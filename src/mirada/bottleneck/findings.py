@@ -1,6 +1,7 @@
 """One sentence for each experiment, from its numbers alone: what was found, that nothing was, or what it contradicts.
 
-A difference is found where its 95 % interval leaves out zero (for ratios: one).
+A difference is found where its 95 % interval leaves out zero (for ratios: one). Of accuracies by position one is also
+found to be none: where the whole interval is so near to zero that it would not matter.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from mirada.report import numbers
 Results = Mapping[str, Any]
 VASWANI = "Vaswani et al. (2017, section 3.2.1)"
 LEARNED = 20.0  # percent of a metric, or of 100 − an error rate, below which differences mean little
+LEVEL = 2.0  # points of accuracy: a difference of positions whose whole interval lies below this is none
 UNFINISHED = "Nothing was found: the runs that it takes were not finished."
 
 
@@ -117,6 +119,8 @@ def _forgetting_opening(conditions: Sequence[tuple[str, bool, bool]]) -> str:
     # The end of the source that is written last, or read first, in each condition.
     written_last = [end == ("late" if in_order else "early") for end, in_order, _ in conditions]
     read_first = [end == ("late" if backwards else "early") for end, _, backwards in conditions]
+    if not lost & {"early", "late"}:
+        return "What the fixed vector loses does not depend on the position, as far as was found"
     if lost == {"early"}:
         return "The early words are the ones that the fixed vector loses, in every condition"
     if all(written_last):
@@ -129,8 +133,11 @@ def _forgetting_opening(conditions: Sequence[tuple[str, bool, bool]]) -> str:
 
 
 def _lost(row: Results) -> str:
-    """The end of the source whose words come out right less often."""
-    return str(_found(row["late_minus_early"], 1, ("early", "late", "neither")))
+    """The end of the source whose words come out right less often: early, late, none (found to be equal), neither."""
+    apart = row["late_minus_early"]
+    if apart["low"] > -LEVEL and apart["high"] < LEVEL:
+        return "none"
+    return str(_found(apart, 1, ("early", "late", "neither")))
 
 
 def _condition(row: Results) -> str:
@@ -138,7 +145,13 @@ def _condition(row: Results) -> str:
 
 
 def _thirds(row: Results) -> str:
-    lost = {"early": "early words lost", "late": "late words lost", "neither": "no difference found"}[_lost(row)]
+    whole = min(row[end]["low"] for end in ("early", "late")) > 100 - LEVEL
+    lost = {
+        "early": "early words lost",
+        "late": "late words lost",
+        "neither": "no difference found",
+        "none": "no word is lost" if whole else "none is lost by its position",
+    }[_lost(row)]
     return f"{row['early']['value']:.0f} % of the first third right, {row['late']['value']:.0f} % of the last ({lost})"
 
 
