@@ -18,6 +18,11 @@ from benchmarks.works import WORKS
 
 PARTS = ("train", "decode", "latency", "startup", "scaling")
 DECODED = ("T2", "T3")
+# As a user has it; all threads at one batch instead of a batch each; and with 8-bit products where there are any.
+SEARCHES: dict[str, list[list[str]]] = {
+    "decode": [[], ["--workers", "1"], ["--precision", "int8"]],
+    "latency": [["--single"], ["--single", "--precision", "int8"]],
+}
 
 
 class Step(NamedTuple):
@@ -69,9 +74,9 @@ def steps(given: argparse.Namespace) -> Iterator[Step]:
         yield from (Step("train", [work, *pieces, *threads, *out, *quick]) for work in WORKS)
     if {"decode", "latency", "startup"} & set(given.only):
         yield from (Step("fit", [work, model, *pieces, *threads, *quick]) for work, model in models.items())
-    for part, single in (("decode", []), ("latency", ["--single"])):
-        if part in given.only:
-            yield from (Step("decode", [model, *pieces, *threads, *out, *single, *quick]) for model in models.values())
+    for part, searches in SEARCHES.items():
+        for how in searches if part in given.only else []:
+            yield from (Step("decode", [model, *pieces, *threads, *out, *how, *quick]) for model in models.values())
     if "startup" in given.only:
         yield from (Step("startup", [model, *out, *quick]) for model in models.values())
     if "scaling" in given.only:

@@ -12,7 +12,8 @@ and then, by kind (mirada's rows hold all of them, a peer's those that it can te
               padding and source_padding (padded / real tokens), rates (GFLOP/s), gflop (an update, by part),
               parts (ms an update), operations, fraction, fraction_of_best
     decode    beam, batch_size, precision, workers, sentences, sentences_per_second (median over `windows`),
-              tokens_per_second, rows_per_second, mean_length, bleu, signature, peak_mb; rates, gflop, fraction
+              tokens_per_second, rows (that these outputs need) and rows_per_second, rows_computed,
+              mean_length, bleu, signature, peak_mb; rates, gflop, fraction, fraction_of_best
     latency   beam, precision, workers, sentences, median_ms, p90_ms
     startup   best_s, median_s, runs (seconds); imports
     scaling   task (train or decode), axis, value, threads, ms, tokens_per_second

@@ -100,6 +100,7 @@ def decoding(rows: Sequence[Row]) -> list[Table]:
             value(_times(group, groups, "sentences_per_second"), 2),
             value(middle(group, "tokens_per_second"), 0),
             value(middle(group, "rows_per_second"), 0),
+            value(_waste(group), 2),
             value(middle(group, "mean_length")),
             value(group[-1].get("bleu")),
             _percent(middle(group, "fraction")),
@@ -107,7 +108,16 @@ def decoding(rows: Sequence[Row]) -> list[Table]:
         ]
         for group in groups
     ]
-    header = [*SETTING, "sentences/s", "mirada / it", "tokens/s", "rows/s", "tokens a sentence", "BLEU"]
+    header = [
+        *SETTING,
+        "sentences/s",
+        "mirada / it",
+        "tokens/s",
+        "rows/s",
+        "rows computed / needed",
+        "tokens a sentence",
+        "BLEU",
+    ]
     signatures = sorted({str(row["signature"]) for group in groups for row in group if row.get("signature")})
     caption = "Decoding the test lines, batch by batch" + (f" (BLEU: {', '.join(signatures)})" if signatures else "")
     return [Table(caption, [*header, "of linear's rate", "peak MB"], body)] if body else []
@@ -148,14 +158,20 @@ def _setting(row: Row) -> list[str]:
     return [NONE if name is None else str(name) for name in named]
 
 
+def _waste(group: Group) -> float | None:
+    computed, needed = middle(group, "rows_computed"), middle(group, "rows")
+    return computed / needed if computed and needed else None
+
+
 def _times(group: Group, groups: Sequence[Group], name: str) -> float | None:
-    """How many times a peer's figure mirada's best of the same work and beam is."""
+    """How many times a peer's figure mirada's best of the same work, beam and precision is."""
     if group[0]["system"] == OURS:
         return None
     same = [
         other
         for other in groups
-        if other[0]["system"] == OURS and all(other[0].get(part) == group[0].get(part) for part in ("work", "beam"))
+        if other[0]["system"] == OURS
+        and all(other[0].get(part) == group[0].get(part) for part in ("work", "beam", "precision"))
     ]
     return max((found for other in same if (found := ratio(other, group, name)) is not None), default=None)
 
