@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent / "src" / "mirada"
 # From the bottom up. A module imports from the layers below its own, and from its own group; a package is one group.
 LAYERS = (
     ("errors",),
-    ("bounds config configfile", "trees", "files", "devices", "schedule"),
+    ("bounds config configfile", "trees", "files", "devices", "schedule", "workers", "chunks"),
     ("data", "models", "loss", "search beam sampling decoding", "evaluation", "report", "history", "progress"),
     ("checkpoint", "inference", "prepare"),
     ("training run resume validation", "translator"),

@@ -13,12 +13,13 @@ import torch
 
 import tiny
 from mirada.checkpoint import Loaded
+from mirada.chunks import LOOKAHEAD
 from mirada.config import SearchConfig
 from mirada.configfile import changed
 from mirada.data.batches import Encoded, collate
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.errors import ConfigError, DataError, ModelFolderError
-from mirada.translator import EMPTY, LOOKAHEAD, Translation, Translator, load
+from mirada.translator import EMPTY, Translation, Translator, load
 
 WAYS = {
     "greedy": SearchConfig(beam_size=1, max_length_ratio=0.1),

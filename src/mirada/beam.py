@@ -17,7 +17,17 @@ import torch
 from torch import Tensor
 
 from mirada.config import SearchConfig
-from mirada.decoding import SPECIALS, Paths, Rules, StepFunction, allowed, attention_of, largest, penalty, producible
+from mirada.decoding import (
+    SPECIALS,
+    Paths,
+    Rules,
+    StepFunction,
+    allowed,
+    attention_of,
+    largest_sums,
+    log_probabilities,
+    penalty,
+)
 from mirada.trees import Tree, select_rows
 
 
@@ -100,20 +110,19 @@ def _start(rules: Rules, places: int) -> Beams:
 
 
 def _expand(logits: Tensor, beams: Beams, rules: Rules, step: int, count: int) -> Candidates:
-    """Find the `count` best continuations of each sentence: the best of every slot first, then the best of those."""
-    logits = producible(logits)
+    """Find the `count` best continuations of each sentence, of all its hypotheses together."""
+    own = log_probabilities(logits)
     history = None if beams.history is None else beams.history.flatten(0, 1)
-    choice = allowed(logits, rules, beams.sentences, step, history)
-    best, tokens = largest(choice, min(count, logits.shape[1]))
-    # One fused pass in torch, and faster than logsumexp, which is four.
-    own = logits.log_softmax(1).gather(1, tokens).masked_fill(best == -inf, -inf).view(len(beams.sentences), -1)
-    totals = own + beams.scores.repeat_interleave(best.shape[1], dim=1)
+    choice = allowed(own, rules, beams.sentences, step, history).view(*beams.tokens.shape, -1)  # [A, K, V]
+    vocabulary = choice.shape[2]
+    some = min(count, choice.shape[1] * vocabulary)
+    scores, places = largest_sums(choice, beams.scores, some)
     # A small vocabulary may have fewer continuations; the rest are candidates that cannot be chosen.
-    missing = max(0, count - totals.shape[1])
-    scores, places = torch.nn.functional.pad(totals, (0, missing), value=-inf).topk(count, dim=1)
-    places = places.clamp(max=totals.shape[1] - 1)
-    tokens = tokens.view_as(own).gather(1, places)
-    return Candidates(scores, tokens, own.gather(1, places), places // best.shape[1])
+    if some < count:
+        scores = torch.nn.functional.pad(scores, (0, count - some), value=-inf)
+        places = torch.nn.functional.pad(places, (0, count - some))
+    log_probability = choice.flatten(1).gather(1, places)
+    return Candidates(scores, places % vocabulary, log_probability, places // vocabulary)
 
 
 def _without_ends(candidates: Candidates) -> Tensor:

@@ -93,29 +93,50 @@ def producible(logits: Tensor) -> Tensor:
     return logits
 
 
-def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the `k` largest of every row of `[N, V]`, largest first, and their columns: two tensors `[N, k]`.
+def log_probabilities(logits: Tensor) -> Tensor:
+    """Log-probabilities `[N, V]`, at least in float32; −inf on `<pad>` and `<s>`. They take the place of the logits."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    logits[:, SPECIALS.pad] = -inf
+    logits[:, SPECIALS.bos] = -inf
+    # In place, for fresh memory costs as much as the sums. A GPU may read a row again after it has begun to write it.
+    return torch.log_softmax(logits, 1, out=logits) if logits.device.type == "cpu" else logits.log_softmax(1)
 
-    On a CPU, `topk` and `argmax` read one number at a time while `amax` is vectorised. The k largest numbers lie in the
-    k blocks with the largest maxima, so those are found first and only they are searched: exact, and faster.
+
+def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the `k` largest of every row of `[N, V]`, largest first, and their columns: two tensors `[N, k]`."""
+    return largest_sums(values[:, None], values.new_zeros(len(values), 1), k)
+
+
+def largest_sums(values: Tensor, added: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The `k` largest of values `[A, K, V]` + added `[A, K]` for each of `A`, and where in `K` × `V`: twice `[A, k]`.
+
+    On a CPU, `topk` reads one number at a time while `amax` is vectorised. The k largest numbers lie in the k blocks
+    with the largest maxima, so those are found first and only they are searched: exact, and faster.
     """
-    rows, columns = values.shape
+    rows, columns = len(values), values.shape[2]
     if values.device.type != "cpu" or columns < BLOCK * max(k, BLOCK):
-        return values.topk(k, dim=1)
-    padded = torch.nn.functional.pad(values, (0, -columns % BLOCK), value=-inf)
-    blocks = padded.view(rows, -1, BLOCK)
-    best = blocks.amax(2).topk(k, dim=1).indices
-    found = blocks.gather(1, best[:, :, None].expand(-1, -1, BLOCK)).flatten(1).topk(k, dim=1)
-    columns_found = best.gather(1, found.indices // BLOCK) * BLOCK + found.indices % BLOCK
-    # A row of −inf only may name a column of the padding.
-    return found.values, columns_found.clamp(max=columns - 1)
+        return (values + added[:, :, None]).flatten(1).topk(k, dim=1)
+    blocks = columns // BLOCK
+    whole = values[:, :, : blocks * BLOCK].unflatten(2, (blocks, BLOCK)).amax(3)
+    rest = values[:, :, blocks * BLOCK :]
+    maxima = whole if not rest.size(2) else torch.cat((whole, rest.amax(2, keepdim=True)), 2)  # [A, K, blocks]
+    best = (maxima + added[:, :, None]).flatten(1).topk(k, dim=1).indices
+    slot, start = best // maxima.size(2), best % maxima.size(2) * BLOCK
+    column = start[:, :, None] + torch.arange(BLOCK, device=values.device)  # [A, k, BLOCK]
+    index = (slot * columns)[:, :, None] + column.clamp(max=columns - 1)
+    sums = values.view(rows, -1).gather(1, index.flatten(1)).view_as(index) + added.gather(1, slot)[:, :, None]
+    if rest.size(2):
+        sums = sums.masked_fill(column >= columns, -inf)
+    found = sums.flatten(1).topk(k, dim=1)
+    return found.values, index.flatten(1).gather(1, found.indices)
 
 
 def allowed(logits: Tensor, rules: Rules, sentences: Tensor, step: int, history: Tensor | None) -> Tensor:
     """Put −inf on the tokens that may not come next; the others keep their logits, so probabilities stay the model's.
 
-    `logits` `[N, V]` come from `producible`, `sentences` `[A]` says whose rows they are, `history` `[N, step]` holds
-    the tokens so far and is only needed for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
+    `logits` `[N, V]` (or log-probabilities) have −inf on `<pad>` and `<s>`, `sentences` `[A]` says whose rows they are,
+    `history` `[N, step]` holds the tokens so far and is only needed for the rule about n-grams. Where every token is
+    forbidden, `</s>` is allowed.
     """
     choice = logits
     early = step < rules.min_length

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import chain
+from threading import Event
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,7 +15,9 @@ from mirada.data.batches import pad
 from mirada.data.vocabulary import EOS
 from mirada.devices import halving
 from mirada.models.base import Model
+from mirada.models.packed import Decoding
 from mirada.search import Hypothesis, Sentences, search
+from mirada.workers import StoppedError, spread
 
 
 class Request(NamedTuple):
@@ -31,30 +35,43 @@ def output_limit(source_tokens: int, options: SearchConfig) -> int:
 
 
 def search_all(
-    model: Model,
+    model: Decoding,
     requests: Sequence[Request],
     options: SearchConfig,
     *,
     batch_size: int,
     device: torch.device,
     with_attention: bool = False,
+    workers: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Search every request; results in the order of the requests. Similar lengths share a batch.
+    """Search every request; results in the order of the requests. Similar lengths share a batch, longest first.
 
-    A batch that is too big for the memory is halved and tried again; raises DataError where one alone is too big.
+    Equal requests are searched once, unless chance plays a part. `workers` threads take one batch after the other; the
+    batches are the same for any number of them. A batch that is too big for the memory is halved and tried again;
+    raises DataError where one alone is too big.
     """
 
-    def work(batch: list[Request]) -> list[list[Hypothesis]]:
-        return _search_batch(model, batch, options, device, with_attention)
+    def work(batch: list[Request], stop: Event) -> list[list[Hypothesis]]:
+        def search_part(part: list[Request]) -> list[list[Hypothesis]]:
+            return _search_batch(model, part, options, device, with_attention, stop)
 
-    order = sorted(range(len(requests)), key=lambda i: -len(requests[i].source))
-    found: list[list[Hypothesis]] = [[] for _ in requests]
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        batch = [requests[i] for i in chosen]
-        for i, outputs in zip(chosen, halving(batch, work, _name), strict=True):
-            found[i] = outputs
-    return found
+        return halving(batch, search_part, _name)
+
+    groups = sorted(_equal_ones(requests, options), key=lambda places: -len(requests[places[0]].source))
+    chosen = [requests[places[0]] for places in groups]
+    batches = [chosen[start : start + batch_size] for start in range(0, len(chosen), batch_size)]
+    outputs = chain.from_iterable(spread(batches, work, workers))
+    found = {place: output for places, output in zip(groups, outputs, strict=True) for place in places}
+    return [found[i] for i in range(len(requests))]
+
+
+def _equal_ones(requests: Sequence[Request], options: SearchConfig) -> list[list[int]]:
+    """Places of the requests that have one result in common; when sampling each has its own."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for i, request in enumerate(requests):
+        key = (i,) if options.sample else (tuple(request.source), tuple(request.prefix))
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())
 
 
 def _name(request: Request) -> str:
@@ -62,15 +79,25 @@ def _name(request: Request) -> str:
 
 
 def _search_batch(
-    model: Model, batch: list[Request], options: SearchConfig, device: torch.device, with_attention: bool
+    model: Decoding,
+    batch: list[Request],
+    options: SearchConfig,
+    device: torch.device,
+    with_attention: bool,
+    stop: Event,
 ) -> list[list[Hypothesis]]:
+    def step(token: Tensor, state: Any, memory: Any) -> Any:
+        if stop.is_set():
+            raise StoppedError
+        return model.step(token, state, memory)
+
     with torch.inference_mode():
         source, lengths = pad([request.source for request in batch], device)
         memory = model.encode(source, lengths)
         limits = torch.tensor([output_limit(len(request.source) - 1, options) for request in batch])
         prefix = pad([request.prefix for request in batch], device)[0]
         sentences = Sentences(limits, prefix, [request.number for request in batch])
-        return search(model.step, memory, model.start(memory), options, sentences, with_attention=with_attention)
+        return search(step, memory, model.start(memory), options, sentences, with_attention=with_attention)
 
 
 class Forced(NamedTuple):

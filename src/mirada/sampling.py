@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from mirada.config import SearchConfig
-from mirada.decoding import SPECIALS, Paths, Rules, StepFunction, allowed, attention_of, largest, producible
+from mirada.decoding import SPECIALS, Paths, Rules, StepFunction, allowed, attention_of, largest, log_probabilities
 from mirada.trees import select_rows
 
-# Picks the next token of every row: allowed logits [N, V], sentences [A] and the step's number give [N].
+# Picks the next token of every row: allowed log-probabilities [N, V], sentences [A] and the step's number give [N].
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 SEED_STRIDE = 1_000_003
 
@@ -132,10 +132,10 @@ def _follow(
     while len(walk.sentences):
         result = step(walk.tokens.flatten(), state, memory)
         state = result.state
-        logits = producible(result.logits)
+        own = log_probabilities(result.logits)
         history = None if walk.history is None else walk.history.flatten(0, 1)
-        tokens = choose(allowed(logits, rules, walk.sentences, len(turns), history), walk.sentences, len(turns))
-        own = logits.log_softmax(1).gather(1, tokens[:, None])
+        tokens = choose(allowed(own, rules, walk.sentences, len(turns), history), walk.sentences, len(turns))
+        own = own.gather(1, tokens[:, None])
         attention = attention_of(result, len(walk.sentences)) if with_attention else None
         turns.append(Turn(walk.sentences, tokens.view(-1, outputs), own.view(-1, outputs), attention))
         walk = _advance(walk, turns[-1].tokens)

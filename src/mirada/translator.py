@@ -9,23 +9,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from mirada.checkpoint import Loaded, load_model
+from mirada.chunks import chunks, growing
 from mirada.config import SearchConfig
 from mirada.configfile import changed
 from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
 from mirada.devices import choose_device, halving
-from mirada.errors import DataError
+from mirada.errors import ConfigError, DataError
 from mirada.inference import Forced, Request, force, search_all, with_end
+from mirada.models.packed import Decoding, Precision, can_pack, packed
 from mirada.search import Hypothesis
+from mirada.workers import default_workers
 
 END = SPECIAL_TOKENS[3]
-LOOKAHEAD = 16  # batches read together, so that similar lengths share a batch
-AT_ONCE = 1 << 17  # characters read together, at most (or one line)
 WIDEST = 64  # characters a token, at most, that are looked at in a source that is too long
 Row = tuple[int, list[Piece], list[Piece]]  # a pair's number from 0, its source and its target
 
@@ -57,19 +59,47 @@ class Scored:
     heads: np.ndarray | None = field(default=None, compare=False)  # [layers, heads, tokens, source_tokens]
 
 
-def load(folder: str | Path, *, device: str = "auto") -> Translator:
-    """Load a model folder; raises ModelFolderError, naming what is wrong with it."""
-    return Translator(load_model(Path(folder).expanduser(), choose_device(device)))
+def load(
+    folder: str | Path, *, device: str = "auto", precision: Precision = "float32", workers: int | None = None
+) -> Translator:
+    """Load a model folder; raises ModelFolderError, naming what is wrong with it.
+
+    For searching: `precision` of the large products (raises ConfigError for int8 where that is not to be had), and how
+    many batches are searched at once, `workers` (None: as many as serve).
+    """
+    loaded = load_model(Path(folder).expanduser(), choose_device(device))
+    return Translator(loaded, precision=precision, workers=workers)
 
 
 class Translator:
-    """A model with its tokenisers. `warn` receives one line for each thing a user should know."""
+    """A model with its tokenisers. `warn` receives one line for each thing a user should know.
 
-    def __init__(self, loaded: Loaded, *, warn: Callable[[str], None] | None = None):
+    Searching is done by a copy of the model whose large products are faster (mirada.models.packed), made when it is
+    first wanted; scoring and explaining by the model itself.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        *,
+        warn: Callable[[str], None] | None = None,
+        precision: Precision = "float32",
+        workers: int | None = None,
+    ):
         self.config, self.model, self.metrics = loaded.config, loaded.model, loaded.metrics
         self.source_tokenizer, self.target_tokenizer = loaded.source, loaded.target
         self.device = loaded.model.output.weight.device
         self.warn = warn or (lambda line: None)
+        self.precision, self.workers = precision, workers or default_workers(self.device)
+        if precision == "int8" and not can_pack(self.model, precision):
+            raise ConfigError(
+                "precision int8 needs a CPU with 8-bit products (AVX-512 VNNI) and a model on it; use float32"
+            )
+
+    @cached_property
+    def fast_model(self) -> Decoding:
+        """The copy that searches."""
+        return packed(self.model, self.precision)
 
     def translate(self, texts: Sequence[str], *, beam_size: int | None = None) -> list[str]:
         """The best output of each text, with the model's own search options (or another beam)."""
@@ -121,7 +151,7 @@ class Translator:
     ) -> Iterator[list[Translation]]:
         """Outputs of each line, in order, at constant memory; the first lines come early, then batches grow."""
         source = iter(lines)
-        blocks = (list(itertools.islice(source, count)) for count in _growing(batch_size))
+        blocks = (list(itertools.islice(source, count)) for count in growing(batch_size))
         for outputs in self.stream_blocks(
             itertools.takewhile(bool, blocks), options=options, batch_size=batch_size, with_attention=with_attention
         ):
@@ -139,15 +169,10 @@ class Translator:
 
         No line waits for one of the next block; a large block is cut, so that memory stays constant.
         """
-        first, sizes = 0, _growing(batch_size)
-        for block in blocks:
-            start = 0
-            while start < len(block):
-                chunk = _head(block, start, next(sizes))
-                yield self.search(
-                    chunk, options=options, batch_size=batch_size, with_attention=with_attention, first=first
-                )
-                start, first = start + len(chunk), first + len(chunk)
+        first = 0
+        for chunk in chunks(blocks, batch_size):
+            yield self.search(chunk, options=options, batch_size=batch_size, with_attention=with_attention, first=first)
+            first += len(chunk)
 
     def score(
         self,
@@ -214,7 +239,13 @@ class Translator:
         self, requests: list[Request], options: SearchConfig, batch_size: int, with_attention: bool
     ) -> list[list[Hypothesis]]:
         return search_all(
-            self.model, requests, options, batch_size=batch_size, device=self.device, with_attention=with_attention
+            self.fast_model,
+            requests,
+            options,
+            batch_size=batch_size,
+            device=self.device,
+            with_attention=with_attention,
+            workers=self.workers,
         )
 
     def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
@@ -238,23 +269,6 @@ class Translator:
 
 
 EMPTY = Translation("", 0.0, 0.0, True, (END,), (), (END,), (0.0,))
-
-
-def _growing(batch_size: int) -> Iterator[int]:
-    """Lines to take at once: a batch, then twice as many each time, up to LOOKAHEAD batches."""
-    count = batch_size
-    while True:
-        yield count
-        count = min(2 * count, LOOKAHEAD * batch_size)
-
-
-def _head(block: Sequence[str], start: int, count: int) -> Sequence[str]:
-    """At most `count` lines of a block from `start` on, of AT_ONCE characters in all, but at least one line."""
-    end, size = start + 1, len(block[start])
-    while end < min(len(block), start + count) and size + len(block[end]) <= AT_ONCE:
-        size += len(block[end])
-        end += 1
-    return block[start:end]
 
 
 def _pair_name(row: Row) -> str:

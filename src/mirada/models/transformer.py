@@ -192,7 +192,7 @@ class Transformer(nn.Module):
     def encode(self, source: Tensor, lengths: Tensor, *, note: Note = unheard) -> Memory:
         """Read the source; each decoder layer's keys and values are made here, once a sentence."""
         mask = torch.arange(source.size(1), device=source.device) < lengths[:, None]  # [B, S]
-        x = self._embed(self.source_embedding, source, 0)  # [B, S, d]
+        x = self.embed(self.source_embedding, source, 0)  # [B, S, d]
         note("x", x)
         for depth, layer in enumerate(self.encoder):
             x = cast(Layer, layer).encode(x, mask, note=_in_encoder(numbered(note, depth)))
@@ -211,7 +211,7 @@ class Transformer(nn.Module):
 
     def step(self, token: Tensor, state: TransformerState, memory: Memory, *, note: Note = unheard) -> Step:
         """One step over the cached keys and values."""
-        x = self._embed(self.embedding, token[:, None], state.cache[0].keys.size(2))  # [N, 1, d]
+        x = self.embed(self.embedding, token[:, None], state.cache[0].keys.size(2))  # [N, 1, d]
         note("y", x[:, 0])
         x, cache, seen = self._decode(x, state.cache, memory, _at_one_step(note))
         hidden = x[:, 0]  # [N, d]
@@ -226,7 +226,7 @@ class Transformer(nn.Module):
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
         """All steps at once under a causal mask."""
         memory = self.encode(source, lengths)
-        x, _, seen = self._decode(self._embed(self.embedding, target_in, 0), None, memory)
+        x, _, seen = self._decode(self.embed(self.embedding, target_in, 0), None, memory)
         if not with_attention:
             return Outputs(x, None)
         return Outputs(x, seen[-1].weights.mean(1), torch.stack([look.weights for look in seen], 1))
@@ -246,7 +246,8 @@ class Transformer(nn.Module):
             seen.append(look)
         return self.decoder_norm(x), tuple(kept), seen
 
-    def _embed(self, embedding: Embedding, ids: Tensor, start: int) -> Tensor:
+    def embed(self, embedding: Embedding, ids: Tensor, start: int) -> Tensor:
+        """Words and their places, the first at `start`: ids `[B, T]` → `[B, T, d]`."""
         x = embedding(ids) * self.scale
         return dropout(x + positions(start, ids.size(1), x), self.dropout, self.training)
 

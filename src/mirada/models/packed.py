@@ -1,0 +1,209 @@
+"""Weights laid out once for decoding: the same equations, faster products, nothing to train.
+
+A product with few rows spends its time on reading the weights, and a plain one lays them out anew at every step.
+`packed` copies a model's structure (not its weights) and puts small modules in place of the large products:
+
+float32   oneDNN's blocked layout: the plain model's numbers, but for the order of additions
+int8      weights in 8 bits, one scale an output, made once; each row that they meet is brought to 8 bits by its own
+          largest number; sums are whole numbers and exact, so a sentence alone gets what it gets in any batch
+
+Only a CPU has this, and only for weights in float32; elsewhere `packed` gives the model back as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Literal, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+
+from mirada.models.attention import AdditiveScore, ConcatScore
+from mirada.models.bahdanau import Bahdanau
+from mirada.models.base import Memory, State, Step
+from mirada.models.classic import Classic
+from mirada.models.embedding import OutputLayer
+from mirada.models.luong import Luong
+from mirada.models.packed_transformer import PackedTransformer
+from mirada.models.recurrence import Cell, CellState
+from mirada.models.transformer import Layer, Transformer
+
+TINY = torch.finfo(torch.float32).tiny
+Precision = Literal["float32", "int8"]
+SMALLEST = 1 << 16  # weights with fewer numbers are as fast as they are
+ROWS = 64  # a hint for the layout; it suits other numbers of rows as well
+
+
+class Decoding(Protocol):
+    """What a search needs of a model."""
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`."""
+        ...
+
+    def start(self, memory: Memory) -> State:
+        """Return the decoder's state before the first step."""
+        ...
+
+    def step(self, token: Tensor, state: State, memory: Memory) -> Step:
+        """Make one step from the previous tokens `[N]`."""
+        ...
+
+
+def can_pack(model: nn.Module, precision: Precision) -> bool:
+    """Whether this machine has fast products of this precision for the model's weights."""
+    weights = next(model.parameters())
+    if weights.device.type != "cpu" or weights.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
+        return False
+    # Without these instructions oneDNN may cut sums off at 16 bits.
+    return precision == "float32" or bool(torch.cpu._is_vnni_supported())
+
+
+def packed(model: Classic | Bahdanau | Luong | Transformer, precision: Precision = "float32") -> Decoding:
+    """A copy of the model for decoding (`encode`, `start`, `step`); the model itself where there is nothing to gain.
+
+    What is small stays the model's own, so a change of its weights shows in part: make a new copy then.
+    """
+    if not can_pack(model, precision):
+        return model
+    shared = {id(weights): weights for weights in model.parameters()}
+    twin = copy.deepcopy(model, cast(Any, shared)).eval()
+    products = _merged(twin, precision) if isinstance(twin, Transformer) else []
+    _pack_children(twin, precision)
+    return PackedTransformer(twin, products) if isinstance(twin, Transformer) else twin
+
+
+def _merged(model: Transformer, precision: Precision) -> list[nn.Module]:
+    """W_q, W_k and W_v of each decoder layer's look back as one product."""
+    products = []
+    for layer in model.decoder:
+        parts = [getattr(cast(Layer, layer).self_heads, name) for name in "qkv"]
+        biases = [part.weight.new_zeros(part.out_features) if part.bias is None else part.bias for part in parts]
+        merged = nn.Linear(parts[0].in_features, sum(map(len, biases)), device="meta")
+        merged.weight = nn.Parameter(torch.cat([part.weight.detach() for part in parts]))
+        merged.bias = nn.Parameter(torch.cat([bias.detach() for bias in biases]))
+        products.append(_pack(merged, precision))
+    return products
+
+
+def _pack_children(module: nn.Module, precision: Precision) -> None:
+    for name, child in module.named_children():
+        twin = _pack(_as_additive(child) if isinstance(child, ConcatScore) else child, precision)
+        if twin is not child:
+            setattr(module, name, twin)
+
+
+def _pack(module: nn.Module, precision: Precision) -> nn.Module:
+    """What takes the module's place: a fast product, or the module itself with its children packed."""
+    if isinstance(module, nn.Linear | OutputLayer):
+        return _linear(module.weight, module.bias, precision) if module.weight.numel() >= SMALLEST else module
+    if isinstance(module, Cell):
+        return PackedCell(module, precision) if module.w_h.numel() >= SMALLEST else module
+    _pack_children(module, precision)
+    return module
+
+
+def _as_additive(score: ConcatScore) -> AdditiveScore:
+    """W_a [s; h] is W_a's left columns times s plus its right columns times h."""
+    left, right = score.w_a.weight.split((score.query_size, score.w_a.in_features - score.query_size), 1)
+    twin = AdditiveScore(left.size(1), right.size(1), len(left))
+    twin.w_a.weight, twin.u_a.weight, twin.v_a = nn.Parameter(left), nn.Parameter(right), score.v_a
+    return twin
+
+
+class PackedLinear(nn.Module):
+    """x Wᵀ + b with the weights laid out once."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None):
+        super().__init__()
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS)
+        self.bias = None if bias is None else bias.detach()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`[…, I]` → `[…, O]`."""
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], ""))
+
+    def added(self, x: Tensor, other: Tensor) -> Tensor:
+        """x Wᵀ + other, without b."""
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self.weight, None, "add"))
+
+
+class Int8Linear(nn.Module):
+    """x Wᵀ + b in whole numbers: W is s_o W', x is s_n x', both rounded to 8 bits, and x Wᵀ is s_n s_o (x' W'ᵀ)."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None):
+        super().__init__()
+        weight = weight.detach()
+        self.scales = weight.abs().amax(1).clamp_(min=TINY).div_(127)  # s_o
+        rounded = (weight / self.scales[:, None]).round_().to(torch.int8)
+        self.weight = torch.ops.onednn.qlinear_prepack(rounded, None)
+        self.zeros = torch.zeros(len(weight), dtype=torch.int32)
+        self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`[…, I]` → `[…, O]`."""
+        return self.added(x, self.bias)
+
+    def added(self, x: Tensor, other: Tensor) -> Tensor:
+        """x Wᵀ + other, without b."""
+        scale = x.abs().amax(-1, keepdim=True).clamp_(min=TINY).div_(127)  # s_n
+        # By way of signed numbers, for that is vectorised in torch; with the sign bit turned, 128 stands for 0.
+        rounded = (x / scale).round_().to(torch.int8).bitwise_xor_(-128).view(torch.uint8)
+        y = torch.ops.onednn.qlinear_pointwise(
+            rounded, 1.0, 128, self.weight, self.scales, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
+        )
+        return torch.addcmul(other, y, scale, out=y)
+
+
+class PackedCell(nn.Module):
+    """A recurrent layer with packed weights: what `Cell` offers for decoding."""
+
+    def __init__(self, cell: Cell, precision: Precision):
+        super().__init__()
+        self.kind, self.size = cell.kind, cell.size
+        self.x, self.h = _linear(cell.w_x, cell.b_x, precision), _linear(cell.w_h, None, precision)
+        self.b_n = cell.b_n
+
+    def project(self, x: Tensor) -> Tensor:
+        """W_x x + b: `[…, I]` → `[…, G·H]`."""
+        return cast(Tensor, self.x(x))
+
+    def step(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
+        """One step, as `Cell.step`; there is no dropout in decoding."""
+        h = state[0]
+        if self.kind == "lstm":
+            return _lstm(self.h.added(h, x_gates), state[1])
+        return _gru(x_gates, self.h(h), cast(Tensor, self.b_n), h)
+
+    def scan(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
+        """All steps, as `Cell.scan`: every state, each part `[T, N, H]`."""
+        states = []
+        for gates in x_gates:
+            state = self.step(gates, state)
+            states.append(state)
+        return tuple(torch.stack(part) for part in zip(*states, strict=True))
+
+    def zero_state(self, like: Tensor, rows: int) -> CellState:
+        """A state of zeros."""
+        return tuple(like.new_zeros(rows, self.size) for _ in range(2 if self.kind == "lstm" else 1))
+
+
+def _linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> PackedLinear | Int8Linear:
+    return Int8Linear(weight, bias) if precision == "int8" else PackedLinear(weight, bias)
+
+
+def _lstm(gates: Tensor, c: Tensor) -> CellState:
+    """`lstm_step` in place of the gates, which nobody else has."""
+    size = c.size(-1)
+    gates[:, : 3 * size].sigmoid_()
+    i, f, o, g = gates.split(size, 1)
+    c = (f * c).addcmul_(i, g.tanh_())
+    return c.tanh().mul_(o), c
+
+
+def _gru(x_gates: Tensor, h_gates: Tensor, b_n: Tensor, h: Tensor) -> CellState:
+    """`gru_step` in place of the state's part of the gates, which nobody else has."""
+    size = h.size(-1)
+    r, z = h_gates[:, : 2 * size].add_(x_gates[:, : 2 * size]).sigmoid_().split(size, 1)
+    n = torch.addcmul(x_gates[:, 2 * size :], h_gates[:, 2 * size :].add_(b_n), r).tanh_()
+    return (torch.lerp(n, h, z),)

@@ -1,0 +1,165 @@
+"""Packed weights against the plain ones: the same equations by other products."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mirada.models.base import Memory, State, Step
+from mirada.models.packed import Decoding, Int8Linear, PackedCell, PackedLinear, can_pack, packed
+from mirada.models.recurrence import Cell
+from mirada.trees import select_rows
+from models.systems import FAMILIES, LENGTHS, SOURCE, TARGET, Options, assert_same, build, some_systems
+
+SOME = nn.Linear(1, 1)
+BY_8_BITS = pytest.mark.skipif(not can_pack(SOME, "int8"), reason="this CPU has no 8-bit products")
+pytestmark = pytest.mark.skipif(not can_pack(SOME, "float32"), reason="this machine has no packed products")
+RECURRENT: Options = {"embedding_dim": 4, "hidden_size": 6}
+
+
+@pytest.fixture
+def all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirada.models.packed.SMALLEST", 1)
+
+
+def follow(model: Decoding) -> list[tuple[Tensor, Tensor, Tensor | None]]:
+    """What a search sees of three steps with one hypothesis a sentence, then of more with some, without sentence 1.
+
+    A second step from the same state, with other words, comes between: it must leave the state as it was.
+    """
+    seen: list[Step] = []
+
+    def go_on(token: Tensor, state: State, memory: Memory) -> State:
+        model.step(token.flip(0), state, memory)
+        seen.append(model.step(token, state, memory))
+        return seen[-1].state
+
+    with torch.inference_mode():
+        memory = model.encode(SOURCE, LENGTHS)
+        state = model.start(memory)
+        for token in TARGET.T[:3]:
+            state = go_on(token, state, memory)
+        state = select_rows(state, torch.arange(3).repeat_interleave(3))
+        state = go_on(TARGET[:, :3].flatten(), state, memory)
+        state = select_rows(state, torch.tensor([2, 0, 0, 3, 4, 5, 7, 7, 6]))
+        state = go_on(TARGET[:, 1:4].flatten(), state, memory)
+        state, memory = select_rows(state, torch.tensor([0, 2, 1, 8, 7, 6])), select_rows(memory, torch.tensor([0, 2]))
+        for token in TARGET.T[:4]:
+            state = go_on(token[[0, 1, 2, 2, 1, 0]], state, memory)
+    return [(step.logits, step.hidden, step.attention) for step in seen]
+
+
+@pytest.mark.parametrize(("decoder", "score"), FAMILIES)
+def test_a_packed_model_says_what_the_plain_one_says(decoder: str, score: str | None, all_sizes: None) -> None:
+    for options in some_systems(decoder, score)[::3]:
+        model = build(options, dtype=torch.float32)
+        twin = packed(model)
+        assert any(isinstance(part, PackedLinear) for part in twin.modules()), options
+        assert_same(follow(twin), follow(model), 2e-5, options)
+
+
+@BY_8_BITS
+@pytest.mark.parametrize(("decoder", "score"), FAMILIES)
+def test_8_bits_come_close(decoder: str, score: str | None, all_sizes: None) -> None:
+    for options in some_systems(decoder, score)[::3]:
+        model = build(options, dtype=torch.float32)
+        twin = packed(model, "int8")
+        assert any(isinstance(part, Int8Linear) for part in twin.modules()), options
+        one, other = (torch.cat([logits for logits, _, _ in follow(which)]) for which in (model, twin))
+        assert 0 < (one - other).abs().max() < 0.2 * one.std(), options
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_packed_cell_scans_as_a_plain_one(kind: str) -> None:
+    torch.manual_seed(1)
+    cell, x = Cell(kind, 5, 4).eval(), torch.randn(7, 3, 5)
+    twin = PackedCell(cell, "float32")
+    with torch.inference_mode():
+        gates = cell.project(x)
+        assert_same(twin.project(x), gates, 1e-6, kind)
+        state = tuple(torch.randn_like(part) for part in cell.zero_state(gates, 3))
+        before = gates.clone()
+        assert_same(twin.scan(gates, state), cell.scan_plain(gates, state), 1e-6, kind)
+        assert torch.equal(gates, before), "what comes in stays as it is"
+        assert_same(twin.zero_state(gates, 3), cell.zero_state(gates, 3), 0, kind)
+
+
+def test_the_model_stays_as_it_is_and_shares_what_is_small() -> None:
+    model = build({"decoder": "luong", "score": "general", "embedding_dim": 8, "hidden_size": 128}, dtype=torch.float32)
+    weights = {name: value.clone() for name, value in model.named_parameters()}
+    kinds = [type(part) for part in model.modules()]
+    twin = packed(model)
+    assert isinstance(twin.stack.cells[0], PackedCell)
+    assert twin.embedding.weight is model.embedding.weight
+    assert [type(part) for part in model.modules()] == kinds
+    assert all(torch.equal(value, weights[name]) for name, value in model.named_parameters())
+
+
+def test_small_weights_stay_plain() -> None:
+    twin = packed(build({"decoder": "luong", "score": "general", **RECURRENT}, dtype=torch.float32))
+    assert not [part for part in twin.modules() if isinstance(part, PackedLinear | PackedCell)]
+
+
+def test_elsewhere_the_model_itself_comes_back() -> None:
+    double = build({"decoder": "luong", "score": "dot", **RECURRENT})
+    assert packed(double) is double
+    assert not can_pack(double, "int8")
+    away = build({"decoder": "luong", "score": "dot", **RECURRENT}, dtype=torch.float32).to("meta")
+    assert packed(away) is away
+
+
+# Products
+
+
+def whole_numbers(*shape: int) -> Tensor:
+    """Numbers from −127 to 127 whose last axis begins with 127, so that 8 bits hold them exactly."""
+    numbers = torch.randint(-127, 128, shape).float()
+    numbers[..., 0] = 127
+    return numbers
+
+
+@BY_8_BITS
+def test_whole_numbers_are_multiplied_exactly() -> None:
+    torch.manual_seed(2)
+    weight, bias, x, other = whole_numbers(9, 33), torch.randn(9), whole_numbers(2, 5, 33), torch.randn(2, 5, 9)
+    layer, scale = Int8Linear(weight, bias), torch.tensor([0.5, 2, 1 / 64, 8, 1])[:, None]
+    torch.testing.assert_close(layer(x * scale), (x @ weight.T) * scale + bias, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(Int8Linear(weight / 128, None)(x), x @ weight.T / 128, rtol=1e-6, atol=0)
+    torch.testing.assert_close(layer.added(x, other), x @ weight.T + other, rtol=1e-6, atol=1e-6)
+
+
+@BY_8_BITS
+def test_the_error_is_that_of_rounding_to_8_bits() -> None:
+    torch.manual_seed(3)
+    weight, x = torch.randn(50, 70), torch.randn(20, 70)
+    half_x, half_w = x.abs().amax(1) / 127 / 2, weight.abs().amax(1) / 127 / 2
+    bound = half_x[:, None] * weight.abs().sum(1) + (x.abs().sum(1) + 70 * half_x)[:, None] * half_w
+    assert ((Int8Linear(weight, None)(x) - x @ weight.T).abs() <= bound).all()
+
+
+@BY_8_BITS
+def test_by_8_bits_a_row_gets_the_same_in_any_batch() -> None:
+    torch.manual_seed(4)
+    layer, x = (
+        Int8Linear(torch.randn(40, 96), torch.randn(40)),
+        torch.randn(65, 96) * torch.logspace(-3, 3, 65)[:, None],
+    )
+    together = layer(x)
+    assert all(torch.equal(layer(x[i : i + 1])[0], together[i]) for i in range(65))
+
+
+@BY_8_BITS
+def test_zeros_give_the_bias() -> None:
+    bias = torch.randn(4)
+    assert torch.equal(Int8Linear(torch.randn(4, 8), bias)(torch.zeros(2, 8)), bias.expand(2, 4))
+    assert torch.equal(Int8Linear(torch.zeros(4, 8), bias)(torch.randn(2, 8)), bias.expand(2, 4))
+
+
+def test_a_packed_product_is_the_plain_one() -> None:
+    torch.manual_seed(5)
+    weight, bias, x, other = torch.randn(30, 20), torch.randn(30), torch.randn(2, 3, 20), torch.randn(2, 3, 30)
+    layer = PackedLinear(weight, bias)
+    torch.testing.assert_close(layer(x), x @ weight.T + bias, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(layer.added(x, other), x @ weight.T + other, rtol=1e-5, atol=1e-5)
+    assert layer(x[:0]).shape == (0, 3, 30)
