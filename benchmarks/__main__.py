@@ -8,6 +8,7 @@ machine nothing else to do: a program with two threads waits for both at every s
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(step: Step) -> int:
     """One step in a process of its own, so that its peak of memory and its threads are its own."""
     command = [sys.executable, "-m", f"benchmarks.{step.module}", *step.arguments]
-    return subprocess.run(command, check=False).returncode
+    quiet = {"KINETO_LOG_LEVEL": "99"}  # torch's profiler speaks on standard error
+    return subprocess.run(command, check=False, env=quiet | os.environ).returncode
 
 
 def read(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -18,7 +18,7 @@ from benchmarks.machine import BUSY
 from benchmarks.rows import Row
 from mirada.report.document import Block, Plot, Report, Section, Series, Table
 from mirada.report.markdown import to_markdown
-from mirada.report.numbers import count
+from mirada.report.numbers import NONE, count
 
 START, END = "<!-- measured: made by python -m benchmarks.report -->", "<!-- end of measured -->"
 TASKS = {"train": "ms an update", "decode": "ms a batch, beam 5"}
@@ -74,18 +74,22 @@ def _axis(chosen: Sequence[Row], title: str, axis: str, unit: str) -> list[Block
     for row in chosen:
         lines.setdefault(work_name(row), {})[row["value"]] = row
     values = sorted({value for line in lines.values() for value in line})
-    series = [Series(name, sorted(line), [line[value]["ms"] for value in sorted(line)]) for name, line in lines.items()]
-    body = [
-        [name, *(f"{line[value]['ms']:,.0f} ({count(line[value]['tokens_per_second'])})" for value in values)]
+    ticks = [count(value) for value in values]
+    series = [
+        Series(name, [values.index(value) for value in sorted(line)], [line[value]["ms"] for value in sorted(line)])
         for name, line in lines.items()
-        if line.keys() >= set(values)
     ]
+    body = [[name, *(_cell(line.get(value)) for value in values)] for name, line in lines.items()]
     name = f"speed-{title.replace(' ', '-')}"
     caption = f"{title}: {unit} (tokens/s)"
     return [
-        Plot(name, f"{title}: {unit}", axis, unit, series, log_x=True, log_y=True),
-        Table(caption, [axis, *map(str, values)], body),
+        Plot(name, f"{title}: {unit}", axis, unit, series, ticks),
+        Table(caption, [axis, *ticks], body),
     ]
+
+
+def _cell(row: Row | None) -> str:
+    return NONE if row is None else f"{row['ms']:,.0f} ({count(row['tokens_per_second'])})"
 
 
 def put(report: Report, path: Path) -> None:
