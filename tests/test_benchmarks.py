@@ -12,17 +12,14 @@ from statistics import median
 import numpy as np
 import pytest
 import torch
+from benchmarks import __main__ as everything
+from benchmarks import clock, flops, grouping, machine, parts, pieces, report, rows, startup, train, works
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from mirada.config import ModelConfig
 from mirada.models import build_model
 from test_architecture import lines
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from benchmarks import __main__ as everything
-from benchmarks import clock, flops, grouping, machine, parts, pieces, report, rows, startup, train, works
 
 ROOT = Path(__file__).parent.parent
 VOCABULARY, BATCH, SOURCE, TARGET = 11, 3, 5, 7

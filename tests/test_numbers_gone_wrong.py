@@ -97,7 +97,7 @@ def test_measures_that_are_no_numbers_are_null_in_json(data, tmp_path, monkeypat
     """JSON has no NaN; the table says nan."""
     monkeypatch.setattr(training, "dev_loss", lambda *_: {"loss": math.nan, "ppl": math.inf, "accuracy": 0.0})
     ran = mirada("train", *flags(SMALL | data | {"model-dir": tmp_path / "m", "max-updates": 2}))
-    assert one_line(ran.errors).startswith("no validation gave a loss that is a number, so no model was kept. In another")
+    assert one_line(ran.errors).startswith("no validation gave a loss that is a number, so no model was kept. In")
     text = (tmp_path / "m" / METRICS).read_text(encoding="utf-8")
     found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert (found["loss"], found["ppl"], found["accuracy"]) == (None, None, 0.0)

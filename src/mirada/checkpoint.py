@@ -174,11 +174,17 @@ def _load_model(folder: Path, device: torch.device) -> Loaded:
     archive = read_archive(folder / WEIGHTS, most=HEADER_BYTES + 8 * sum(map(torch.numel, expected.values())))
     _check_weights(folder, expected, archive.tensors)
     _check_tokenizers(folder, archive.note)
-    with torch.random.fork_rng(devices=[]):
-        model = build_model(config.model, source_vocab=len(source), target_vocab=len(target))
-    put_weights(model, archive.tensors)
+    _fill(sketch, archive.tensors)
     metrics = archive.note.get("metrics")
-    return Loaded(config, model.to(device).eval(), source, target, metrics if isinstance(metrics, dict) else {})
+    return Loaded(config, sketch.to(device).eval(), source, target, metrics if isinstance(metrics, dict) else {})
+
+
+def _fill(sketch: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Give a model without numbers its own; nothing is drawn first. A weight that is shared stays shared."""
+    made = {id(old): nn.Parameter(tensors[name].to(old.dtype, copy=True)) for name, old in sketch.named_parameters()}
+    for module in sketch.modules():
+        for name, old in module.named_parameters(recurse=False, remove_duplicate=False):
+            setattr(module, name, made[id(old)])
 
 
 def put_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -204,7 +210,7 @@ def _check_weights(folder: Path, expected: Mapping[str, Tensor], found: Mapping[
             )
         if not found[name].is_floating_point():
             raise ModelFolderError(f"{where}: weights {name} are {found[name].dtype}, expected floating point")
-        if not bool(found[name].float().isfinite().all()):
+        if not all(bool(edge.isfinite()) for edge in found[name].float().aminmax()):  # NaN would be both edges
             raise ModelFolderError(f"{where}: weights {name} hold values that are no numbers (NaN or infinite)")
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 BLOCK = 64
+FEW = 1 << 14  # numbers that are looked through one by one as fast
 Length = TypeVar("Length", float, Tensor)
 
 
@@ -113,8 +114,8 @@ def largest_sums(values: Tensor, added: Tensor, k: int) -> tuple[Tensor, Tensor]
     On a CPU, `topk` reads one number at a time while `amax` is vectorised. The k largest numbers lie in the k blocks
     with the largest maxima, so those are found first and only they are searched: exact, and faster.
     """
-    rows, columns = len(values), values.shape[2]
-    if values.device.type != "cpu" or columns < BLOCK * max(k, BLOCK):
+    rows, slots, columns = values.shape
+    if values.device.type != "cpu" or values.numel() < FEW or slots * columns < 8 * BLOCK * k:
         return (values + added[:, :, None]).flatten(1).topk(k, dim=1)
     blocks = columns // BLOCK
     whole = values[:, :, : blocks * BLOCK].unflatten(2, (blocks, BLOCK)).amax(3)
