@@ -27,6 +27,7 @@ def test_lines_out_are_lines_in(model_folder):
     """The same whether many are searched together or each alone, and as Python has them."""
     outputs = translates(model_folder)
     assert outputs == translates(model_folder, "--batch-size", 1) == load(model_folder).translate(tiny.SOURCES)
+    assert outputs == translates(model_folder, "--batch-size", "auto")
     for option in ([], ["--replace-unk"] if model_folder.name != "classic" else []):
         odd = translates(model_folder, *option, given="\n".join(ODD))
         assert len(odd) == len(ODD)

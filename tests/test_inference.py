@@ -12,7 +12,7 @@ import tiny
 from mirada.config import SearchConfig
 from mirada.data.batches import Encoded, collate
 from mirada.data.vocabulary import BOS, EOS, PAD
-from mirada.inference import Request, force, output_limit, search_all, with_end
+from mirada.inference import LOGITS, MOST_SENTENCES, Request, Room, automatic, force, output_limit, search_all, with_end
 from mirada.search import Hypothesis
 from mirada.translator import Translator
 
@@ -76,6 +76,30 @@ def test_results_come_in_the_order_of_the_requests(translator, options):
         for right in others:
             assert [output.tokens for output in right] == [output.tokens for output in left]
             assert [output.score for output in right] == pytest.approx([output.score for output in left], abs=1e-5)
+
+
+def test_an_automatic_batch_keeps_its_logits_few():
+    assert automatic(8000, SearchConfig(beam_size=5)).sentences == LOGITS // 40_000
+    assert automatic(50, SearchConfig(beam_size=5)).sentences == MOST_SENTENCES
+    assert automatic(100_000_000, SearchConfig(beam_size=5)).sentences == 1
+    assert automatic(8000, SearchConfig(sample=True, n_best=2)).sentences == LOGITS // 16_000
+
+
+def test_a_room_bounds_sentences_and_padded_positions(translator, monkeypatch):
+    wanted = requests(translator)
+    expected = run(translator, wanted, WAYS["greedy"])
+    shapes = []
+    encode = translator.model.encode
+    monkeypatch.setattr(
+        translator.model, "encode", lambda ids, lengths: (shapes.append(ids.shape), encode(ids, lengths))[1]
+    )
+    room = Room(5, 20)
+    found = search_all(translator.model, wanted, WAYS["greedy"], batch_size=room, device=CPU)
+    assert [[output.tokens for output in outputs] for outputs in found] == [
+        [output.tokens for output in outputs] for outputs in expected
+    ]
+    assert sum(rows for rows, _ in shapes) == len({tuple(request.source) for request in wanted})
+    assert all(rows <= 5 and (rows * width <= 20 or rows == 1) for rows, width in shapes)
 
 
 def test_no_requests_no_results(translator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import chain
 from threading import Event
@@ -19,6 +20,9 @@ from mirada.models.packed import Decoding
 from mirada.search import Hypothesis, Sentences, search
 from mirada.workers import StoppedError, spread
 
+# An automatic batch: numbers that a step's logits hold, sentences, and padded source positions, at most.
+LOGITS, MOST_SENTENCES, POSITIONS = 1 << 22, 512, 1 << 14
+
 
 class Request(NamedTuple):
     """One source to be searched: ids with </s>, the forced beginning of its output, and a number for sampling."""
@@ -34,12 +38,25 @@ def output_limit(source_tokens: int, options: SearchConfig) -> int:
     return max(1, options.max_output_length or by_ratio, options.min_output_length)
 
 
+class Room(NamedTuple):
+    """How large a batch may be: sentences, and source positions with padding."""
+
+    sentences: int
+    positions: int
+
+
+def automatic(vocabulary: int, options: SearchConfig) -> Room:
+    """Room that is fast and bounds the memory: a step's logits, sentences × hypotheses × vocabulary, stay few."""
+    hypotheses = options.n_best if options.sample else options.beam_size
+    return Room(max(1, min(MOST_SENTENCES, LOGITS // (hypotheses * vocabulary))), POSITIONS)
+
+
 def search_all(
     model: Decoding,
     requests: Sequence[Request],
     options: SearchConfig,
     *,
-    batch_size: int,
+    batch_size: int | Room,
     device: torch.device,
     with_attention: bool = False,
     workers: int = 1,
@@ -59,10 +76,20 @@ def search_all(
 
     groups = sorted(_equal_ones(requests, options), key=lambda places: -len(requests[places[0]].source))
     chosen = [requests[places[0]] for places in groups]
-    batches = [chosen[start : start + batch_size] for start in range(0, len(chosen), batch_size)]
-    outputs = chain.from_iterable(spread(batches, work, workers))
+    outputs = chain.from_iterable(spread(_batches(chosen, batch_size), work, workers))
     found = {place: output for places, output in zip(groups, outputs, strict=True) for place in places}
     return [found[i] for i in range(len(requests))]
+
+
+def _batches(chosen: list[Request], size: int | Room) -> list[list[Request]]:
+    """Cut requests, of which the longest stand first."""
+    room = size if isinstance(size, Room) else Room(size, sys.maxsize)
+    batches, start = [], 0
+    while start < len(chosen):
+        count = max(1, min(room.sentences, room.positions // len(chosen[start].source)))
+        batches.append(chosen[start : start + count])
+        start += count
+    return batches
 
 
 def _equal_ones(requests: Sequence[Request], options: SearchConfig) -> list[list[int]]:

@@ -22,7 +22,7 @@ from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
 from mirada.devices import choose_device, halving
 from mirada.errors import ConfigError, DataError
-from mirada.inference import Forced, Request, force, search_all, with_end
+from mirada.inference import MOST_SENTENCES, Forced, Request, automatic, force, search_all, with_end
 from mirada.models.packed import Decoding, Precision, can_pack, packed
 from mirada.search import Hypothesis
 from mirada.workers import default_workers
@@ -112,14 +112,15 @@ class Translator:
         *,
         options: SearchConfig | None = None,
         prefixes: Sequence[str] | None = None,
-        batch_size: int = 64,
+        batch_size: int | None = 64,
         with_attention: bool = False,
         first: int = 0,
     ) -> list[list[Translation]]:
         """The `n_best` outputs of each text, best first.
 
         `prefixes` force how outputs begin; `first` is the number of the first text, for warnings and for sampling.
-        Raises DataError if there are prefixes, but not one a text.
+        No `batch_size` stands for as many as are fast and fit (mirada.inference.automatic). Raises DataError if there
+        are prefixes, but not one a text.
         """
         options = options or self.config.search
         if prefixes and len(prefixes) != len(texts):
@@ -162,7 +163,7 @@ class Translator:
         blocks: Iterable[Sequence[str]],
         *,
         options: SearchConfig | None = None,
-        batch_size: int = 64,
+        batch_size: int | None = 64,
         with_attention: bool = False,
     ) -> Iterator[list[list[Translation]]]:
         """Outputs of blocks of lines, such as those that have arrived, in order: as many lines at once as are ready.
@@ -170,7 +171,7 @@ class Translator:
         No line waits for one of the next block; a large block is cut, so that memory stays constant.
         """
         first = 0
-        for chunk in chunks(blocks, batch_size):
+        for chunk in chunks(blocks, batch_size or MOST_SENTENCES):
             yield self.search(chunk, options=options, batch_size=batch_size, with_attention=with_attention, first=first)
             first += len(chunk)
 
@@ -236,13 +237,13 @@ class Translator:
         return [row[:most] for row in rows]
 
     def _search(
-        self, requests: list[Request], options: SearchConfig, batch_size: int, with_attention: bool
+        self, requests: list[Request], options: SearchConfig, batch_size: int | None, with_attention: bool
     ) -> list[list[Hypothesis]]:
         return search_all(
             self.fast_model,
             requests,
             options,
-            batch_size=batch_size,
+            batch_size=batch_size or automatic(len(self.target_tokenizer), options),
             device=self.device,
             with_attention=with_attention,
             workers=self.workers,

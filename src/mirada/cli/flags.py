@@ -49,6 +49,11 @@ def positive(text: str) -> int:
     return int(text[:12])
 
 
+def number_or_auto(text: str) -> int | None:
+    """Read a number from 1 up, or auto: None."""
+    return None if text == "auto" else positive(text)
+
+
 def add_options(parser: argparse.ArgumentParser, block: str, *, only: Sequence[str] | None = None) -> None:
     """Add a flag for each option of a block: `--hidden-size` and, for clarity, `--model.hidden-size`."""
     group = parser.add_argument_group(f"{block} options")

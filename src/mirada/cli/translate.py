@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from mirada.cli import say
-from mirada.cli.flags import Parser, add_options, collect, positive
+from mirada.cli.flags import Parser, add_options, collect, number_or_auto, positive
 from mirada.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -106,7 +106,13 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         choices=("hard", "soft"),
         help="add ` ||| ` and word links i-j (source-output, from 0), or the weights of each output token",
     )
-    parser.add_argument("--batch-size", type=positive, default=64, help="sentences searched together [64]")
+    parser.add_argument(
+        "--batch-size",
+        type=number_or_auto,
+        default=64,
+        metavar="N",
+        help="sentences searched together, or auto: by lengths, hypotheses and vocabulary [64]",
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
     parser.add_argument(
         "--precision",
