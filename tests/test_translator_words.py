@@ -27,10 +27,12 @@ def best(found: list[list[Translation]]) -> list[Translation]:
 # <unk>
 
 
-class Looker:
+class Looker(torch.nn.Module):
     """A model that says <unk> once a source token, and looks at them from last to first, but even more at </s>."""
 
-    output = SimpleNamespace(weight=torch.zeros(1))
+    def __init__(self) -> None:
+        super().__init__()
+        self.output = torch.nn.Linear(1, 1, dtype=torch.float64)  # double: searched as it is, not packed
 
     def encode(self, source: torch.Tensor, lengths: torch.Tensor) -> Memory:
         return Memory(source[..., None].float(), source != PAD, lengths, None)
