@@ -248,7 +248,10 @@ def test_the_report_of_everything_has_every_part(quick: Path) -> None:
 def test_starting_is_measured() -> None:
     found = startup.measure("--help", ["--help"], "", 1)
     assert found["best_s"] == found["median_s"] == found["runs"][0] > 0
-    assert "mirada" in {one["package"] for one in found["imports"]}
+    times = [one["ms"] for one in found["imports"]]  # of the slowest packages: which they are is the machine's business
+    assert len(times) > 1
+    assert times == sorted(times, reverse=True)
+    assert all(one["package"] and "." not in one["package"] for one in found["imports"])
 
 
 def test_the_style_is_that_of_the_package() -> None:
