@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent / "src" / "mirada"
 LAYERS = (
     ("errors",),
     ("bounds config configfile", "trees", "files", "devices", "schedule", "workers", "chunks"),
-    ("data", "models", "loss", "search beam sampling decoding", "evaluation", "report", "history", "progress"),
+    ("data", "models", "loss", "search beam sampling decoding refill", "evaluation", "report", "history", "progress"),
     ("checkpoint", "inference", "prepare"),
     ("training run resume validation", "translator"),
     ("explain", "compare"),
@@ -27,7 +27,7 @@ LAYERS = (
 )
 # Beyond the layers: these know nothing of those. Only the package itself chooses models by options.
 STRANGERS = {
-    "search beam sampling decoding loss explain": "mirada.models",
+    "search beam sampling decoding refill loss explain": "mirada.models",
     "models": "mirada.config",
 }
 EXEMPT = {"mirada.models"}

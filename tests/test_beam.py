@@ -7,9 +7,10 @@ from math import log
 import pytest
 import torch
 
-from mirada.beam import _reordered, beam_search
+from mirada.beam import beam_search
 from mirada.config import SearchConfig
 from mirada.decoding import Rules
+from mirada.refill import Arrived, Once, _reordered
 from mirada.search import Hypothesis, Sentences, search
 from test_search import run, steps
 from toy_decoder import BOS, EOS, ToyDecoder, exhaustive, plain_beam, plain_greedy, rank
@@ -71,7 +72,7 @@ def test_beam_of_one_without_length_penalty_is_greedy(seed):
     toy = ToyDecoder(seed, sentences=6, end=1)
     rules = Rules(torch.full((6,), 8), torch.empty(6, 0), torch.zeros(6), 0, 0, 0)
     options = SearchConfig(beam_size=1, alpha=0)
-    paths = beam_search(toy, *toy.begin(), rules, options, with_attention=False)
+    paths = beam_search(toy, Once(Arrived(6, *toy.begin())), rules, options, with_attention=False)
     for sentence in range(6):
         tokens = paths.tokens[sentence, 0, : paths.lengths[sentence, 0]].tolist()
         assert tokens == plain_greedy(toy, sentence, 8).tokens
@@ -113,9 +114,10 @@ def test_fewer_outputs_than_places_come_back_as_they_are():
 
 def test_state_is_left_alone_when_its_order_stays():
     tree = (torch.arange(3), (torch.zeros(3, 2), None))
-    assert _reordered(tree, torch.arange(3), 3) is tree
-    assert torch.equal(_reordered(tree, torch.tensor([0, 1]), 3)[0], torch.tensor([0, 1]))
-    assert torch.equal(_reordered(tree, torch.tensor([0, 2, 1]), 3)[0], torch.tensor([0, 2, 1]))
+    assert _reordered(tree, None) is tree
+    assert _reordered(tree, torch.tensor([[0], [1], [2]])) is tree
+    assert torch.equal(_reordered(tree, torch.tensor([[0], [2], [1]]))[0], torch.tensor([0, 2, 1]))
+    assert torch.equal(_reordered(tree, torch.tensor([[0, 0], [1, 1], [2, 2]]))[0], torch.tensor([0, 0, 1, 1, 2, 2]))
 
 
 def test_large_vocabulary_is_searched_like_a_small_one():

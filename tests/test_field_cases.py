@@ -315,15 +315,15 @@ def test_case_18_every_hypothesis_has_its_own_length(model_folder):
 def test_case_19_too_big_a_batch_is_halved(model_folder, monkeypatch):
     """A batch that memory cannot hold is halved and tried again; where one alone cannot be held, its line is named."""
     expected = translates(model_folder)
-    real, sizes = inference._search_batch, []
+    real, sizes = inference._search_job, []
 
-    def small(model: object, batch: list[object], *rest: object) -> object:
-        sizes.append(len(batch))
-        if len(batch) > most:
+    def small(arrivals: inference._Blocks, *rest: object) -> object:
+        sizes.append(sum(map(len, arrivals.blocks)))
+        if sizes[-1] > most:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes")
-        return real(model, batch, *rest)
+        return real(arrivals, *rest)
 
-    monkeypatch.setattr(inference, "_search_batch", small)
+    monkeypatch.setattr(inference, "_search_job", small)
     most = 2
     assert translates(model_folder) == expected
     assert sizes == [6, 3, 1, 2, 3, 1, 2]

@@ -9,10 +9,12 @@ import pytest
 import torch
 
 import tiny
+from mirada import inference
 from mirada.config import SearchConfig
 from mirada.data.batches import Encoded, collate
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.inference import LOGITS, MOST_SENTENCES, Request, Room, automatic, force, output_limit, search_all, with_end
+from mirada.models.packed import packed
 from mirada.search import Hypothesis
 from mirada.translator import Translator
 
@@ -76,6 +78,31 @@ def test_results_come_in_the_order_of_the_requests(translator, options):
         for right in others:
             assert [output.tokens for output in right] == [output.tokens for output in left]
             assert [output.score for output in right] == pytest.approx([output.score for output in left], abs=1e-5)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_places_that_others_take_over_change_nothing(translator, options, workers, monkeypatch):
+    monkeypatch.setattr("mirada.models.packed.SMALLEST", 1)
+    model, wanted = packed(translator.model), requests(translator)
+    expected = run(translator, wanted, options)
+    found = search_all(model, wanted, options, batch_size=2, device=CPU, workers=workers)
+    for here, there in zip(found, expected, strict=True):
+        assert [output.tokens for output in here] == [output.tokens for output in there]
+        assert [output.score for output in here] == pytest.approx([output.score for output in there], abs=1e-4)
+
+
+def test_batches_that_refill_each_other_have_few_steps(translator, monkeypatch):
+    model, rows = packed(translator.model), []
+    step = model.step
+    monkeypatch.setattr(model, "step", lambda token, *rest: (rows.append(len(token)), step(token, *rest))[1])
+    for together in (1, 16):
+        monkeypatch.setattr(inference, "MOST_TOGETHER", together)
+        rows.append(0)
+        search_all(model, requests(translator), SearchConfig(beam_size=1), batch_size=3, device=CPU)
+    alone, refilled = rows[1 : rows.index(0, 1)], rows[rows.index(0, 1) + 1 :]
+    assert sum(refilled) == sum(alone)
+    assert len(refilled) < len(alone)
+    assert max(refilled) == 3
 
 
 def test_an_automatic_batch_keeps_its_logits_few():

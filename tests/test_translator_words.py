@@ -35,13 +35,13 @@ class Looker(torch.nn.Module):
         self.output = torch.nn.Linear(1, 1, dtype=torch.float64)  # double: searched as it is, not packed
 
     def encode(self, source: torch.Tensor, lengths: torch.Tensor) -> Memory:
-        return Memory(source[..., None].float(), source != PAD, lengths, None)
+        return Memory(source[..., None].float(), source != PAD, lengths[:, None, None], None)
 
     def start(self, memory: Memory) -> torch.Tensor:
-        return torch.zeros_like(memory.keys)
+        return torch.zeros_like(memory.keys[:, 0, 0])
 
     def step(self, token: torch.Tensor, state: torch.Tensor, memory: Memory) -> SimpleNamespace:
-        real = memory.keys - 1  # where </s> stands
+        real = memory.keys[:, 0, 0] - 1  # where </s> stands
         logits = torch.zeros(len(token), 9)
         logits[torch.arange(len(token)), torch.where(state < real, UNK, EOS)] = 9.0
         attention = torch.zeros(len(token), memory.mask.shape[1])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mirada.trees import map_tensors, select_rows
+from mirada.trees import map_tensors, put_rows, select_rows
 
 
 class Pair(NamedTuple):
@@ -38,3 +38,13 @@ def test_rows_are_chosen_repeated_and_dropped_in_every_leaf():
 def test_a_lone_tensor_is_a_tree():
     assert torch.equal(map_tensors(Tensor.neg, torch.ones(2)), -torch.ones(2))
     assert map_tensors(Tensor.neg, None) is None
+
+
+def test_rows_are_written_over_in_place_and_filled_up():
+    tree = Pair(torch.arange(6.0).view(3, 2), (torch.ones(3, 2, 2), None, "name"))
+    kept = tree.left
+    fresh = Pair(torch.tensor([[7.0], [8.0]]), (torch.full((2, 1, 2), 9.0), None, "name"))
+    put_rows(tree, torch.tensor([2, 0]), fresh)
+    assert tree.left is kept
+    assert kept.tolist() == [[8, 0], [2, 3], [7, 0]]
+    assert tree.right[0].tolist() == [[[9, 9], [0, 0]], [[1, 1], [1, 1]], [[9, 9], [0, 0]]]

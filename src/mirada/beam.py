@@ -11,7 +11,7 @@ each step finds `C` = 2 × `K` candidates: a slot can end only once, so at least
 from __future__ import annotations
 
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,7 +28,8 @@ from mirada.decoding import (
     log_probabilities,
     penalty,
 )
-from mirada.trees import Tree, select_rows
+from mirada.refill import Arrivals, Group, Search, Turned, follow
+from mirada.trees import select_rows
 
 
 class Ends(NamedTuple):
@@ -40,12 +41,9 @@ class Ends(NamedTuple):
 
 
 class Beams(NamedTuple):
-    """The live hypotheses, best first: 1 slot a sentence before the first choice, then `K`."""
+    """What beam search knows of a group's slots, best first: 1 a sentence before the first choice, then `K`."""
 
-    sentences: Tensor  # [A] rows of the batch
-    tokens: Tensor  # [A, K] last tokens
     scores: Tensor  # [A, K] log-probabilities; −inf marks an empty slot
-    history: Tensor | None  # [A, K, t] all tokens, kept only for the rule about n-grams
     ends: Ends
 
 
@@ -62,61 +60,61 @@ class Turn(NamedTuple):
     """What one step leaves behind for reading the outputs back."""
 
     sentences: Tensor  # [A]
+    ages: Tensor  # [A] steps that each had behind it
     candidates: Candidates  # [A, C]
     survivors: Tensor  # [A, K] the candidates in the slots of the next step
     attention: Tensor | None  # [A, K, S] of this step's slots
 
 
 def beam_search(
-    step: StepFunction, memory: Any, state: Any, rules: Rules, options: SearchConfig, *, with_attention: bool
+    step: StepFunction, arrivals: Arrivals, rules: Rules, options: SearchConfig, *, with_attention: bool
 ) -> Paths:
-    """Return the `n_best` best outputs of every sentence; `state` and `memory` have a row a sentence.
+    """Return the `n_best` best outputs of every sentence that arrives.
 
-    A sentence leaves the batch, and its rows leave state and memory, as soon as nothing can change its result.
+    A sentence leaves, and its rows leave state and memory, as soon as nothing can change its result.
     """
-    beams = _start(rules, options.n_best)
     turns: list[Turn] = []
     closed: list[tuple[Tensor, Ends]] = []
-    while len(beams.sentences):
-        result = step(beams.tokens.flatten(), state, memory)
+
+    def begin(count: int) -> tuple[int, Beams]:
+        return 1, _start(count, options.n_best, rules.limits.device)
+
+    def advance(group: Group) -> Turned:
+        result = step(group.tokens.flatten(), group.state, group.memory)
         # As long as every sentence is inside its prefix, there is one hypothesis each.
-        width = options.beam_size if len(turns) >= rules.shortest_prefix else 1
-        candidates = _expand(result.logits, beams, rules, len(turns), 2 * width)
+        spread = group.tokens.size(1) > 1 or int(group.ages[0]) >= rules.shortest_prefix
+        width = options.beam_size if spread else 1
+        candidates = _expand(result.logits, group, rules, 2 * width)
         survivors = _without_ends(candidates).topk(width, dim=1).indices
-        attention = attention_of(result, len(beams.sentences)) if with_attention else None
-        turns.append(Turn(beams.sentences, candidates, survivors, attention))
-        rows = candidates.slots.gather(1, survivors) + _first_rows(beams)
-        beams = _advance(beams, candidates, survivors, len(turns), options.alpha)
-        settled = _settled(beams, rules, len(turns), options.alpha)
+        attention = attention_of(result, len(group.sentences)) if with_attention else None
+        turns.append(Turn(group.sentences, group.ages, candidates, survivors, attention))
+        rows = candidates.slots.gather(1, survivors) + _first_rows(group)
+        group = _advance(group._replace(state=result.state), candidates, survivors, options.alpha)
+        settled = _settled(group, rules, options.alpha)
         if settled.any():
-            stay, leave = (~settled).nonzero().flatten(), settled.nonzero().flatten()
-            closed.append((beams.sentences[leave], select_rows(_close(beams, survivors, len(turns)), leave)))
-            beams, memory, rows = select_rows(beams, stay), select_rows(memory, stay), rows[stay]
-        state = _reordered(result.state, rows.flatten(), len(result.logits))
+            leave = settled.nonzero().flatten()
+            closed.append((group.sentences[leave], select_rows(_close(group, survivors), leave)))
+        return Turned(group, rows, settled)
+
+    follow(Search(begin, advance, options.beam_size), arrivals, rules)
     return _read_back(turns, _in_order(closed))
 
 
-def _start(rules: Rules, places: int) -> Beams:
+def _start(count: int, places: int, device: torch.device) -> Beams:
     """One empty hypothesis a sentence."""
-    batch, device = len(rules.limits), rules.limits.device
-    none = torch.zeros(batch, places, dtype=torch.long, device=device)
-    return Beams(
-        sentences=torch.arange(batch, device=device),
-        tokens=none.new_full((batch, 1), SPECIALS.bos),
-        scores=torch.zeros(batch, 1, device=device),
-        history=none.new_empty(batch, 1, 0) if rules.ngram_size else None,
-        ends=Ends(torch.full((batch, places), -inf, device=device), none, none),
-    )
+    none = torch.zeros(count, places, dtype=torch.long, device=device)
+    ends = Ends(torch.full((count, places), -inf, device=device), none, none.clone())
+    return Beams(torch.zeros(count, 1, device=device), ends)
 
 
-def _expand(logits: Tensor, beams: Beams, rules: Rules, step: int, count: int) -> Candidates:
+def _expand(logits: Tensor, group: Group, rules: Rules, count: int) -> Candidates:
     """Find the `count` best continuations of each sentence, of all its hypotheses together."""
     own = log_probabilities(logits)
-    history = None if beams.history is None else beams.history.flatten(0, 1)
-    choice = allowed(own, rules, beams.sentences, step, history).view(*beams.tokens.shape, -1)  # [A, K, V]
+    history = None if group.history is None else group.history.flatten(0, 1)
+    choice = allowed(own, rules, group.sentences, group.ages, history).view(*group.tokens.shape, -1)  # [A, K, V]
     vocabulary = choice.shape[2]
     some = min(count, choice.shape[1] * vocabulary)
-    scores, places = largest_sums(choice, beams.scores, some)
+    scores, places = largest_sums(choice, group.own.scores, some)
     # A small vocabulary may have fewer continuations; the rest are candidates that cannot be chosen.
     if some < count:
         scores = torch.nn.functional.pad(scores, (0, count - some), value=-inf)
@@ -130,37 +128,37 @@ def _without_ends(candidates: Candidates) -> Tensor:
     return candidates.scores.masked_fill(candidates.tokens == SPECIALS.eos, -inf)
 
 
-def _first_rows(beams: Beams) -> Tensor:
+def _first_rows(group: Group) -> Tensor:
     """Row of each sentence's first slot in the decoder's state, `[A, 1]`."""
-    rows, width = beams.tokens.numel(), beams.tokens.shape[1]
-    return torch.arange(0, rows, width, device=beams.tokens.device)[:, None]
+    rows, width = group.tokens.numel(), group.tokens.shape[1]
+    return torch.arange(0, rows, width, device=group.tokens.device)[:, None]
 
 
-def _advance(beams: Beams, candidates: Candidates, survivors: Tensor, length: int, alpha: float) -> Beams:
-    """Fill the slots with the survivors and the finished places with the candidates that ended, now `length` long."""
+def _advance(group: Group, candidates: Candidates, survivors: Tensor, alpha: float) -> Group:
+    """Fill the slots with the survivors and the finished places with the candidates that ended."""
     tokens = candidates.tokens.gather(1, survivors)
-    history = beams.history
+    ages, history = group.ages + 1, group.history
     if history is not None:
         parents = candidates.slots.gather(1, survivors)[:, :, None].expand(-1, -1, history.shape[2])
         history = torch.cat([history.gather(1, parents), tokens[:, :, None]], 2)
     # With fewer live candidates than slots, ended ones are among the survivors: their slots are empty.
     scores = _without_ends(candidates).gather(1, survivors)
-    return Beams(beams.sentences, tokens, scores, history, _with_ended(beams.ends, candidates, length, alpha))
+    beams = Beams(scores, _with_ended(group.own.ends, candidates, ages, alpha))
+    return group._replace(ages=ages, tokens=tokens, history=history, own=beams)
 
 
-def _with_ended(ends: Ends, candidates: Candidates, length: int, alpha: float) -> Ends:
+def _with_ended(ends: Ends, candidates: Candidates, ages: Tensor, alpha: float) -> Ends:
     """Let those of the best `K` candidates that ended compete for the places."""
     tokens, scores = (field[:, : field.shape[1] // 2] for field in (candidates.tokens, candidates.scores))
     index = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
-    new = Ends(
-        scores.masked_fill(tokens != SPECIALS.eos, -inf) / penalty(length, alpha), torch.full_like(index, length), index
-    )
-    every = _beside(ends, new)
+    lengths = ages[:, None].expand_as(tokens)
+    ended = scores.masked_fill(tokens != SPECIALS.eos, -inf)
+    every = _beside(ends, Ends(ended / penalty(lengths.to(ended.dtype), alpha), lengths, index))
     best = every.scores.topk(ends.scores.shape[1], dim=1).indices
     return _places(every, best)
 
 
-def _settled(beams: Beams, rules: Rules, length: int, alpha: float) -> Tensor:
+def _settled(group: Group, rules: Rules, alpha: float) -> Tensor:
     """Say for which sentences nothing can change any more, `[A]` bool.
 
     That is at the limit, or when no live hypothesis can still beat the worst of `n_best` finished ones.
@@ -168,14 +166,16 @@ def _settled(beams: Beams, rules: Rules, length: int, alpha: float) -> Tensor:
     with its `</s>`: the best score still to come is at most the best live log-probability over the penalty of the
     limit. So stopping here gives exactly what going on would give.
     """
-    limits = rules.limits[beams.sentences]
+    beams: Beams = group.own
+    limits = rules.limits[group.sentences]
     reachable = beams.scores.amax(1) / penalty(limits.to(beams.scores.dtype), alpha)
-    return (limits <= length) | (reachable <= beams.ends.scores[:, -1])
+    return (limits <= group.ages) | (reachable <= beams.ends.scores[:, -1])
 
 
-def _close(beams: Beams, survivors: Tensor, length: int) -> Ends:
+def _close(group: Group, survivors: Tensor) -> Ends:
     """Fill the free places with the best live hypotheses as they are, behind all finished ones."""
-    every = _beside(beams.ends, Ends(beams.scores, torch.full_like(survivors, length), survivors))
+    beams = group.own
+    every = _beside(beams.ends, Ends(beams.scores, group.ages[:, None].expand_as(survivors), survivors))
     order = (every.scores == -inf).int().argsort(dim=1, stable=True)
     return _places(every, order[:, : beams.ends.scores.shape[1]])
 
@@ -188,13 +188,6 @@ def _places(ends: Ends, index: Tensor) -> Ends:
     return Ends(*(field.gather(1, index) for field in ends))
 
 
-def _reordered(tree: Tree, rows: Tensor, count: int) -> Tree:
-    """Take `rows` of a tree of `count` rows; a tree whose order stays is left alone."""
-    if len(rows) == count and torch.equal(rows, torch.arange(count, device=rows.device)):
-        return tree
-    return select_rows(tree, rows)
-
-
 def _in_order(closed: list[tuple[Tensor, Ends]]) -> Ends:
     """Put the results of the sentences, which left one after the other, back into the batch's order."""
     sentences = torch.cat([sentences for sentences, _ in closed])
@@ -203,31 +196,35 @@ def _in_order(closed: list[tuple[Tensor, Ends]]) -> Ends:
 
 
 def _read_back(turns: list[Turn], ends: Ends) -> Paths:
-    """Read the tokens, their log-probabilities and their attention along every output."""
-    path = list(zip(turns, _walk_back(turns, ends), strict=True))
-    slots = [(turn.attention, rows, turn.candidates.slots[rows, index]) for turn, (rows, index) in path]
-    attention = [weights[rows, slot] for weights, rows, slot in slots if weights is not None]
-    return Paths(
-        tokens=torch.stack([turn.candidates.tokens[where] for turn, where in path], 2),
-        log_probabilities=torch.stack([turn.candidates.log_probabilities[where] for turn, where in path], 2),
-        lengths=ends.lengths.where(ends.scores != -inf, 0),
-        attention=torch.stack(attention, 2) if attention else None,
-    )
-
-
-def _walk_back(turns: list[Turn], ends: Ends) -> list[tuple[Tensor, Tensor]]:
-    """Say where each output is in every turn: row of the sentence `[B, 1]` and candidate `[B, n]`.
+    """Read the tokens, their log-probabilities and their attention along every output, from the last turn to the first.
 
     A candidate names the slot that it continues, and a slot the candidate of the turn before. Beyond an output's end
-    the walk follows some candidate or other, and row 0 stands in for a sentence that had left.
+    the walk follows some candidate or other.
     """
-    slot = torch.zeros_like(ends.candidates)
-    walked: list[tuple[Tensor, Tensor]] = []
-    for length in range(len(turns), 0, -1):
-        turn = turns[length - 1]
-        count = torch.arange(len(turn.sentences), device=slot.device)
-        rows = slot.new_zeros(len(slot)).index_copy(0, turn.sentences, count)[:, None]
-        index = torch.where(ends.lengths == length, ends.candidates, turn.survivors[rows, slot])
-        slot = turn.candidates.slots[rows, index]
-        walked.append((rows, index))
-    return walked[::-1]
+    paths = _blank(turns, ends)
+    slots = torch.zeros_like(ends.candidates)  # [B, n]
+    for turn in reversed(turns):
+        rows, at = turn.sentences, turn.ages
+        last = ends.lengths[rows] == at[:, None] + 1
+        index = torch.where(last, ends.candidates[rows], turn.survivors.gather(1, slots[rows]))  # [A, n]
+        slots[rows] = slot = turn.candidates.slots.gather(1, index)
+        paths.tokens[rows, :, at] = turn.candidates.tokens.gather(1, index)
+        paths.log_probabilities[rows, :, at] = turn.candidates.log_probabilities.gather(1, index)
+        if paths.attention is not None and turn.attention is not None:
+            weights = turn.attention[torch.arange(len(rows), device=rows.device)[:, None], slot]  # [A, n, S]
+            paths.attention[rows, :, at, : weights.size(2)] = weights
+    return paths
+
+
+def _blank(turns: list[Turn], ends: Ends) -> Paths:
+    """Room for every output, and how long each is."""
+    longest = max(int(turn.ages.max()) for turn in turns) + 1
+    numbers = turns[0].candidates.log_probabilities.new_zeros(*ends.lengths.shape, longest)
+    widths = [turn.attention.size(2) for turn in turns if turn.attention is not None]
+    weights = [turn.attention for turn in turns if turn.attention is not None]
+    return Paths(
+        tokens=torch.zeros_like(numbers, dtype=torch.long),
+        log_probabilities=numbers,
+        lengths=ends.lengths.where(ends.scores != -inf, 0),
+        attention=weights[0].new_zeros(*numbers.shape, max(widths)) if weights else None,
+    )

@@ -132,30 +132,37 @@ def largest_sums(values: Tensor, added: Tensor, k: int) -> tuple[Tensor, Tensor]
     return found.values, index.flatten(1).gather(1, found.indices)
 
 
-def allowed(logits: Tensor, rules: Rules, sentences: Tensor, step: int, history: Tensor | None) -> Tensor:
+def allowed(logits: Tensor, rules: Rules, sentences: Tensor, ages: Tensor, history: Tensor | None) -> Tensor:
     """Put −inf on the tokens that may not come next; the others keep their logits, so probabilities stay the model's.
 
     `logits` `[N, V]` (or log-probabilities) have −inf on `<pad>` and `<s>`, `sentences` `[A]` says whose rows they are,
-    `history` `[N, step]` holds the tokens so far and is only needed for the rule about n-grams. Where every token is
-    forbidden, `</s>` is allowed.
+    `ages` `[A]` how many tokens each has behind it; `history` `[N, t]` holds those tokens, the last one last, behind
+    `<pad>`, and is only needed for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
     """
-    choice = logits
-    early = step < rules.min_length
-    if early or history is not None:
+    choice, count = logits, len(logits) // len(sentences)
+    early = ages < rules.min_length
+    some_early = rules.min_length > 0 and bool(early.any())
+    if some_early or history is not None:
         choice = logits.clone()
-        if early:
-            choice[:, SPECIALS.eos] = -inf
+        if some_early:
+            choice[:, SPECIALS.eos] = choice[:, SPECIALS.eos].masked_fill(early.repeat_interleave(count), -inf)
         if history is not None:
             choice.masked_fill_(repeats(history, rules.ngram_size, logits.shape[1]), -inf)
         stuck = choice.amax(1) == -inf
         choice[:, SPECIALS.eos] = torch.where(stuck, logits[:, SPECIALS.eos], choice[:, SPECIALS.eos])
-    if step < rules.prefix.shape[1]:
-        choice = _forced(choice, logits, rules, sentences, step)
+    if rules.prefix.shape[1]:
+        inside = rules.prefix_lengths[sentences] > ages  # [A]
+        if inside.any():
+            token = rules.prefix[sentences, ages.clamp(max=rules.prefix.shape[1] - 1)]  # [A]
+            choice = _forced(choice, logits, token.repeat_interleave(count), inside.repeat_interleave(count))
     return choice
 
 
 def repeats(history: Tensor, size: int, vocabulary: int) -> Tensor:
-    """Mark the tokens that would complete an n-gram already in `history` `[N, t]`: `[N, V]` bool."""
+    """Mark the tokens that would complete an n-gram already in `history` `[N, t]`: `[N, V]` bool.
+
+    `<pad>` before the first token changes nothing: it marks `<pad>` at most.
+    """
     marks = torch.zeros(history.shape[0], vocabulary, dtype=torch.bool, device=history.device)
     if history.shape[1] < size:
         return marks
@@ -166,10 +173,7 @@ def repeats(history: Tensor, size: int, vocabulary: int) -> Tensor:
     return marks.scatter_(1, torch.where(repeated, ngrams[:, :, -1], SPECIALS.pad), True)
 
 
-def _forced(choice: Tensor, logits: Tensor, rules: Rules, sentences: Tensor, step: int) -> Tensor:
-    """Leave only the prefix's token to the sentences whose prefix is not used up yet."""
-    rows = logits.shape[0] // sentences.shape[0]
-    token = rules.prefix[sentences, step].repeat_interleave(rows)[:, None]
-    inside = (rules.prefix_lengths[sentences] > step).repeat_interleave(rows)[:, None]
-    only = torch.full_like(logits, -inf).scatter_(1, token, logits.gather(1, token))
-    return torch.where(inside, only, choice)
+def _forced(choice: Tensor, logits: Tensor, token: Tensor, inside: Tensor) -> Tensor:
+    """Leave only the prefix's `token` `[N]` to the rows that are still `inside` `[N]` theirs."""
+    only = torch.full_like(logits, -inf).scatter_(1, token[:, None], logits.gather(1, token[:, None]))
+    return torch.where(inside[:, None], only, choice)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from itertools import chain
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -15,13 +15,19 @@ from mirada.config import SearchConfig
 from mirada.data.batches import pad
 from mirada.data.vocabulary import EOS
 from mirada.devices import halving
-from mirada.models.base import Model
-from mirada.models.packed import Decoding
-from mirada.search import Hypothesis, Sentences, search
+from mirada.models.base import Memory, Model, State, fitting
+from mirada.models.packed import Decoding, Refilled
+from mirada.refill import Arrived
+from mirada.search import Hypothesis, Sentences, search_arrivals
+from mirada.trees import put_rows
 from mirada.workers import StoppedError, spread
 
 # An automatic batch: numbers that a step's logits hold, sentences, and padded source positions, at most.
 LOGITS, MOST_SENTENCES, POSITIONS = 1 << 22, 512, 1 << 14
+
+MOST_TOGETHER = 16  # batches that share places, at most
+FULL = 128  # rows of a step from which on more rows are not faster a row
+Places = list[int]  # of equal requests, among all
 
 
 class Request(NamedTuple):
@@ -63,38 +69,56 @@ def search_all(
 ) -> list[list[Hypothesis]]:
     """Search every request; results in the order of the requests. Similar lengths share a batch, longest first.
 
-    Equal requests are searched once, unless chance plays a part. `workers` threads take one batch after the other; the
-    batches are the same for any number of them. A batch that is too big for the memory is halved and tried again;
-    raises DataError where one alone is too big.
+    Equal requests are searched once, unless chance plays a part. `workers` threads take one job after the other: a
+    batch, or several that refill one another. What shares a step with what, and so how numbers are rounded, depends on
+    the number of workers. A batch that is too big for the memory is halved and tried again; raises DataError where one
+    alone is too big.
     """
 
-    def work(batch: list[Request], stop: Event) -> list[list[Hypothesis]]:
-        def search_part(part: list[Request]) -> list[list[Hypothesis]]:
-            return _search_batch(model, part, options, device, with_attention, stop)
+    def work(job: list[list[Places]], stop: Event) -> list[list[Hypothesis]]:
+        def search_part(part: list[Places]) -> list[list[Hypothesis]]:
+            blocks = [part[start : start + len(job[0])] for start in range(0, len(part), len(job[0]))]
+            arrivals = _Blocks(model, [[requests[places[0]] for places in block] for block in blocks], device)
+            return _search_job(arrivals, options, with_attention, stop)
 
-        return halving(batch, search_part, _name)
+        return halving(list(chain.from_iterable(job)), search_part, lambda places: _name(requests[places[0]]))
 
     groups = sorted(_equal_ones(requests, options), key=lambda places: -len(requests[places[0]].source))
-    chosen = [requests[places[0]] for places in groups]
-    outputs = chain.from_iterable(spread(_batches(chosen, batch_size), work, workers))
-    found = {place: output for places, output in zip(groups, outputs, strict=True) for place in places}
+    batches = _batches(groups, requests, batch_size)
+    refilled = isinstance(model, Refilled) and not with_attention and _has_gaps(batches, options)
+    count = _jobs(len(batches), workers) if refilled else len(batches)
+    jobs = [batches[start::count] for start in range(count)]  # every so-manieth, so that all are equally long
+    searched = chain.from_iterable(chain.from_iterable(jobs))
+    outputs = chain.from_iterable(spread(jobs, work, workers))
+    found = {place: output for places, output in zip(searched, outputs, strict=True) for place in places}
     return [found[i] for i in range(len(requests))]
 
 
-def _batches(chosen: list[Request], size: int | Room) -> list[list[Request]]:
-    """Cut requests, of which the longest stand first."""
+def _has_gaps(batches: list[list[Places]], options: SearchConfig) -> bool:
+    """Whether a step of half a batch's rows takes longer a row than that of all."""
+    hypotheses = options.n_best if options.sample else options.beam_size
+    return bool(batches) and len(batches[0]) * hypotheses <= FULL
+
+
+def _jobs(batches: int, workers: int) -> int:
+    """How many jobs the batches make: as few as give each worker one."""
+    return max(min(workers, batches), -(-batches // MOST_TOGETHER))
+
+
+def _batches(groups: list[Places], requests: Sequence[Request], size: int | Room) -> list[list[Places]]:
+    """Cut what is to be searched, of which the longest stands first."""
     room = size if isinstance(size, Room) else Room(size, sys.maxsize)
     batches, start = [], 0
-    while start < len(chosen):
-        count = max(1, min(room.sentences, room.positions // len(chosen[start].source)))
-        batches.append(chosen[start : start + count])
+    while start < len(groups):
+        count = max(1, min(room.sentences, room.positions // len(requests[groups[start][0]].source)))
+        batches.append(groups[start : start + count])
         start += count
     return batches
 
 
-def _equal_ones(requests: Sequence[Request], options: SearchConfig) -> list[list[int]]:
+def _equal_ones(requests: Sequence[Request], options: SearchConfig) -> list[Places]:
     """Places of the requests that have one result in common; when sampling each has its own."""
-    groups: dict[tuple[object, ...], list[int]] = {}
+    groups: dict[tuple[object, ...], Places] = {}
     for i, request in enumerate(requests):
         key = (i,) if options.sample else (tuple(request.source), tuple(request.prefix))
         groups.setdefault(key, []).append(i)
@@ -105,26 +129,44 @@ def _name(request: Request) -> str:
     return f"line {request.number + 1} ({len(request.source) - 1} tokens)"
 
 
-def _search_batch(
-    model: Decoding,
-    batch: list[Request],
-    options: SearchConfig,
-    device: torch.device,
-    with_attention: bool,
-    stop: Event,
-) -> list[list[Hypothesis]]:
+class _Blocks:
+    """Requests that arrive in blocks and are read as they arrive; no block has a longer source than the one before."""
+
+    def __init__(self, model: Decoding, blocks: list[list[Request]], device: torch.device):
+        self.model, self.blocks, self.device = model, blocks, device
+        self.coming = iter(blocks)
+
+    def next(self) -> Arrived | None:
+        """Read the next block."""
+        if (block := next(self.coming, None)) is None:
+            return None
+        memory = self.model.encode(*pad([request.source for request in block], self.device))
+        state = self.model.start(memory)
+        return Arrived(len(block), memory.resized(fitting(memory.mask.size(1))), state)
+
+    def put(
+        self, live: tuple[Memory, State], places: tuple[Tensor, Tensor], fresh: tuple[Memory, State], /
+    ) -> tuple[Memory, State]:
+        """Write the newcomers' rows over those of the sentences that are done."""
+        memory, longest = live[0], int(live[0].mask.any(0).sum())
+        if (width := fitting(longest)) < memory.mask.size(1):
+            memory = memory.resized(width)
+        put_rows(memory, places[0], fresh[0])
+        return memory, cast(Refilled, self.model).admit(live[1], places[1], fresh[1])
+
+
+def _search_job(arrivals: _Blocks, options: SearchConfig, with_attention: bool, stop: Event) -> list[list[Hypothesis]]:
     def step(token: Tensor, state: Any, memory: Any) -> Any:
         if stop.is_set():
             raise StoppedError
-        return model.step(token, state, memory)
+        return arrivals.model.step(token, state, memory)
 
+    requests = list(chain.from_iterable(arrivals.blocks))
+    limits = torch.tensor([output_limit(len(request.source) - 1, options) for request in requests])
+    prefix = pad([request.prefix for request in requests], arrivals.device)[0]
+    sentences = Sentences(limits.to(arrivals.device), prefix, [request.number for request in requests])
     with torch.inference_mode():
-        source, lengths = pad([request.source for request in batch], device)
-        memory = model.encode(source, lengths)
-        limits = torch.tensor([output_limit(len(request.source) - 1, options) for request in batch])
-        prefix = pad([request.prefix for request in batch], device)[0]
-        sentences = Sentences(limits, prefix, [request.number for request in batch])
-        return search(step, memory, model.start(memory), options, sentences, with_attention=with_attention)
+        return search_arrivals(step, arrivals, options, sentences, with_attention=with_attention)
 
 
 class Forced(NamedTuple):

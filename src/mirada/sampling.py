@@ -3,51 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mirada.config import SearchConfig
 from mirada.decoding import SPECIALS, Paths, Rules, StepFunction, allowed, attention_of, largest, log_probabilities
-from mirada.trees import select_rows
+from mirada.refill import Arrivals, Group, Search, Turned, follow
 
-# Picks the next token of every row: allowed log-probabilities [N, V], sentences [A] and the step's number give [N].
-Choose = Callable[[Tensor, Tensor, int], Tensor]
+# Picks the next token of every row: allowed log-probabilities [N, V], sentences [A] and their ages [A] give [N].
+Choose = Callable[[Tensor, Tensor, Tensor], Tensor]
 SEED_STRIDE = 1_000_003
-
-
-class Walk(NamedTuple):
-    """The sentences that are still searched, with `K` paths each."""
-
-    sentences: Tensor  # [A] rows of the batch
-    tokens: Tensor  # [A, K] last tokens
-    done: Tensor  # [A, K] True after </s>
-    history: Tensor | None  # [A, K, t] all tokens, kept only for the rule about n-grams
 
 
 class Turn(NamedTuple):
     """What one step leaves behind for reading the outputs back."""
 
     sentences: Tensor  # [A]
+    ages: Tensor  # [A] steps that each had behind it
     tokens: Tensor  # [A, K]
     log_probabilities: Tensor  # [A, K] of the tokens
     attention: Tensor | None  # [A, K, S]
 
 
-def greedy_search(step: StepFunction, memory: Any, state: Any, rules: Rules, *, with_attention: bool) -> Paths:
+def greedy_search(step: StepFunction, arrivals: Arrivals, rules: Rules, *, with_attention: bool) -> Paths:
     """Follow the likeliest token of every step: one output a sentence."""
 
-    def likeliest(choice: Tensor, sentences: Tensor, number: int) -> Tensor:
+    def likeliest(choice: Tensor, sentences: Tensor, ages: Tensor) -> Tensor:
         return largest(choice, 1)[1].flatten()
 
-    return _follow(step, memory, state, rules, _start(rules, 1), choose=likeliest, with_attention=with_attention)
+    return _follow(step, arrivals, rules, 1, choose=likeliest, with_attention=with_attention)
 
 
 def sample(
     step: StepFunction,
-    memory: Any,
-    state: Any,
+    arrivals: Arrivals,
     rules: Rules,
     options: SearchConfig,
     *,
@@ -63,12 +54,10 @@ def sample(
     seeds = [options.sample_seed + SEED_STRIDE * number for number in ids]
     uniforms = _uniforms(seeds, outputs, int(rules.limits.max())).to(rules.limits.device, _widest(rules.limits.device))
 
-    def drawn(choice: Tensor, sentences: Tensor, number: int) -> Tensor:
-        return draw(choice, uniforms[sentences, number].flatten(), options)
+    def drawn(choice: Tensor, sentences: Tensor, ages: Tensor) -> Tensor:
+        return draw(choice, uniforms[sentences, ages].flatten(), options)
 
-    walk = _start(rules, outputs)
-    rows = walk.sentences.repeat_interleave(outputs)
-    return _follow(step, memory, select_rows(state, rows), rules, walk, choose=drawn, with_attention=with_attention)
+    return _follow(step, arrivals, rules, outputs, choose=drawn, with_attention=with_attention)
 
 
 def draw(choice: Tensor, uniforms: Tensor, options: SearchConfig) -> Tensor:
@@ -115,55 +104,51 @@ def _widest(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-def _start(rules: Rules, outputs: int) -> Walk:
-    """Begin `outputs` empty paths a sentence."""
-    tokens = torch.full((len(rules.limits), outputs), SPECIALS.bos, device=rules.limits.device)
-    sentences = torch.arange(len(tokens), device=tokens.device)
-    history = tokens.new_empty(*tokens.shape, 0) if rules.ngram_size else None
-    return Walk(sentences, tokens, torch.zeros_like(tokens, dtype=torch.bool), history)
-
-
 def _follow(
-    step: StepFunction, memory: Any, state: Any, rules: Rules, walk: Walk, *, choose: Choose, with_attention: bool
+    step: StepFunction, arrivals: Arrivals, rules: Rules, outputs: int, *, choose: Choose, with_attention: bool
 ) -> Paths:
-    """Step until every path has ended or is at its limit; a sentence leaves the batch with its last path."""
+    """Step until every path has ended or is at its limit; a sentence leaves with the last of its `outputs` paths."""
     turns: list[Turn] = []
-    outputs = walk.tokens.shape[1]
-    while len(walk.sentences):
-        result = step(walk.tokens.flatten(), state, memory)
-        state = result.state
+
+    def begin(count: int) -> tuple[int, Tensor]:
+        return outputs, torch.zeros(count, outputs, dtype=torch.bool, device=rules.limits.device)  # True after </s>
+
+    def advance(group: Group) -> Turned:
+        result = step(group.tokens.flatten(), group.state, group.memory)
         own = log_probabilities(result.logits)
-        history = None if walk.history is None else walk.history.flatten(0, 1)
-        tokens = choose(allowed(own, rules, walk.sentences, len(turns), history), walk.sentences, len(turns))
-        own = own.gather(1, tokens[:, None])
-        attention = attention_of(result, len(walk.sentences)) if with_attention else None
-        turns.append(Turn(walk.sentences, tokens.view(-1, outputs), own.view(-1, outputs), attention))
-        walk = _advance(walk, turns[-1].tokens)
-        stay = (~walk.done.all(1) & (rules.limits[walk.sentences] > len(turns))).nonzero().flatten()
-        if len(stay) < len(walk.sentences):
-            rows = (stay[:, None] * outputs + torch.arange(outputs, device=stay.device)).flatten()
-            walk, memory, state = select_rows(walk, stay), select_rows(memory, stay), select_rows(state, rows)
+        history = None if group.history is None else group.history.flatten(0, 1)
+        choice = allowed(own, rules, group.sentences, group.ages, history)
+        chosen = choose(choice, group.sentences, group.ages)[:, None]
+        tokens, log_p = chosen.view(-1, outputs), own.gather(1, chosen).view(-1, outputs)
+        attention = attention_of(result, len(group.sentences)) if with_attention else None
+        turns.append(Turn(group.sentences, group.ages, tokens, log_p, attention))
+        group = _advance(group._replace(state=result.state), tokens)
+        return Turned(group, None, group.own.all(1) | (rules.limits[group.sentences] <= group.ages))
+
+    follow(Search(begin, advance, outputs), arrivals, rules)
     return _read_back(turns, rules.limits, outputs)
 
 
-def _advance(walk: Walk, tokens: Tensor) -> Walk:
+def _advance(group: Group, tokens: Tensor) -> Group:
     """Move every path on by its token."""
-    history = None if walk.history is None else torch.cat([walk.history, tokens[:, :, None]], 2)
-    return Walk(walk.sentences, tokens, walk.done | (tokens == SPECIALS.eos), history)
+    history = None if group.history is None else torch.cat([group.history, tokens[:, :, None]], 2)
+    done = group.own | (tokens == SPECIALS.eos)
+    return group._replace(ages=group.ages + 1, tokens=tokens, history=history, own=done)
 
 
 def _read_back(turns: list[Turn], limits: Tensor, outputs: int) -> Paths:
     """Lay the turns side by side, each sentence in its row of the batch."""
-
-    def laid(parts: list[Tensor]) -> Tensor:
-        whole = parts[0].new_zeros(len(limits), outputs, len(parts), *parts[0].shape[2:])
-        for number, (turn, part) in enumerate(zip(turns, parts, strict=True)):
-            whole[turn.sentences, :, number] = part
-        return whole
-
-    tokens = laid([turn.tokens for turn in turns])
+    longest = max(int(turn.ages.max()) for turn in turns) + 1
+    tokens = limits.new_zeros(len(limits), outputs, longest)
+    log_p = turns[0].log_probabilities.new_zeros(tokens.shape)
+    weights = [turn.attention for turn in turns if turn.attention is not None]
+    widest = max((part.size(2) for part in weights), default=0)
+    attention = weights[0].new_zeros(*tokens.shape, widest) if weights else None
+    for turn in turns:
+        tokens[turn.sentences, :, turn.ages] = turn.tokens
+        log_p[turn.sentences, :, turn.ages] = turn.log_probabilities
+        if attention is not None and turn.attention is not None:
+            attention[turn.sentences, :, turn.ages, : turn.attention.size(2)] = turn.attention
     ended = tokens == SPECIALS.eos
     lengths = torch.where(ended.any(2), ended.byte().argmax(2) + 1, limits[:, None])
-    attention = [turn.attention for turn in turns if turn.attention is not None]
-    own = laid([turn.log_probabilities for turn in turns])
-    return Paths(tokens, own, lengths, laid(attention) if attention else None)
+    return Paths(tokens, log_p, lengths, attention)

@@ -18,10 +18,11 @@ from mirada.beam import beam_search
 from mirada.config import SearchConfig
 from mirada.decoding import SPECIALS, Paths, Rules, Specials, StepFunction, StepResult, penalty
 from mirada.errors import ConfigError, DataError
+from mirada.refill import Arrivals, Arrived, Once
 from mirada.sampling import greedy_search, sample
 from mirada.trees import map_tensors
 
-__all__ = ["SPECIALS", "Hypothesis", "Sentences", "Specials", "StepFunction", "StepResult", "search"]
+__all__ = ["SPECIALS", "Hypothesis", "Sentences", "Specials", "StepFunction", "StepResult", "search", "search_arrivals"]
 
 
 class Sentences(NamedTuple):
@@ -71,25 +72,42 @@ def search(
 
     Raises ConfigError for a limit below 1, DataError for a prefix that holds `<s>`, `</s>`, or `<pad>` inside.
     """
+    limits = sentences.limits.to(_device_of((state, memory), sentences.limits.device))
+    arrivals = Once(Arrived(len(limits), memory, state))
+    return search_arrivals(step, arrivals, options, sentences._replace(limits=limits), with_attention=with_attention)
+
+
+def search_arrivals(
+    step: StepFunction,
+    arrivals: Arrivals,
+    options: SearchConfig,
+    sentences: Sentences,
+    *,
+    with_attention: bool = False,
+) -> list[list[Hypothesis]]:
+    """The same for sentences that arrive little by little and take the places of those that leave (mirada.refill).
+
+    `sentences.limits` are on the device of the search.
+    """
     if not len(sentences.limits):
         return []
     with torch.inference_mode():
-        rules = _rules(sentences, options, _device_of((state, memory), sentences.limits.device))
+        rules = _rules(sentences, options)
         if options.sample:
             ids = range(len(sentences.limits)) if sentences.ids is None else sentences.ids
-            paths = sample(step, memory, state, rules, options, ids=ids, with_attention=with_attention)
+            paths = sample(step, arrivals, rules, options, ids=ids, with_attention=with_attention)
         elif options.beam_size == 1:
-            paths = greedy_search(step, memory, state, rules, with_attention=with_attention)
+            paths = greedy_search(step, arrivals, rules, with_attention=with_attention)
         else:
-            paths = beam_search(step, memory, state, rules, options, with_attention=with_attention)
+            paths = beam_search(step, arrivals, rules, options, with_attention=with_attention)
         paths = map_tensors(Tensor.cpu, paths)
     return _hypotheses(paths, options.alpha)
 
 
-def _rules(sentences: Sentences, options: SearchConfig, device: torch.device) -> Rules:
+def _rules(sentences: Sentences, options: SearchConfig) -> Rules:
     """Check what the caller says and lay it out for the searches."""
-    limits = sentences.limits.to(device, torch.long)
-    prefix = limits.new_empty(len(limits), 0) if sentences.prefix is None else sentences.prefix.to(device, torch.long)
+    limits = sentences.limits.long()
+    prefix = limits.new_empty(len(limits), 0) if sentences.prefix is None else sentences.prefix.to(limits)
     lengths = (prefix != SPECIALS.pad).sum(1)
     _check(limits, prefix, lengths)
     return Rules(

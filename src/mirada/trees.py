@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from torch import Tensor
+from torch.nn.functional import pad
 
 Tree = TypeVar("Tree")
 
@@ -28,3 +29,16 @@ def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
 def select_rows(tree: Tree, rows: Tensor) -> Tree:
     """Take `rows` (ids `[M]`) of the first axis of every tensor: `[N, …]` → `[M, …]`."""
     return map_tensors(lambda leaf: leaf.index_select(0, rows), tree)
+
+
+def put_rows(tree: Tree, rows: Tensor, fresh: Tree) -> None:
+    """Write a tree's rows over `rows` of another of the same kind, in place; what is shorter is filled up with 0."""
+    if isinstance(tree, Tensor):
+        new = cast(Tensor, fresh)
+        missing = [size - own for size, own in zip(tree.shape[1:], new.shape[1:], strict=True)]
+        if any(missing):
+            new = pad(new, [end for size in reversed(missing) for end in (0, size)])
+        tree.index_copy_(0, rows, new)
+    elif isinstance(tree, tuple):
+        for branch, new_branch in zip(tree, cast(Any, fresh), strict=True):
+            put_rows(branch, rows, new_branch)

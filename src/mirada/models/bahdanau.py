@@ -18,6 +18,7 @@ from mirada.models.base import Memory, Note, Outputs, Step, unheard
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
 from mirada.models.recurrence import CellState, Stack, note_states
+from mirada.trees import put_rows
 
 
 class BahdanauState(NamedTuple):
@@ -88,6 +89,11 @@ class Bahdanau(nn.Module):
         new = self.stack.step(y_gates + self.context_gates(attended.context), state.layers, masks)
         note_states(note, new.states)
         return attended, BahdanauState(new.states)
+
+    def admit(self, state: BahdanauState, rows: Tensor, fresh: BahdanauState) -> BahdanauState:
+        """Let others take rows of a batch that is searched."""
+        put_rows(state, rows, fresh)
+        return state
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
         """All steps of known targets: word parts and readout in one product each, attention and update step by step."""

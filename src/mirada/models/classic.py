@@ -15,6 +15,7 @@ from mirada.models.base import Memory, Note, Outputs, Step, unheard
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
 from mirada.models.recurrence import CellState, Stack, note_states
+from mirada.trees import put_rows
 
 
 class ClassicState(NamedTuple):
@@ -82,6 +83,11 @@ class Classic(nn.Module):
             note("maxout", hidden)
         state = ClassicState(new.states, state.context)
         return Step(self.logits(hidden), state, None, None, state.context, hidden, None)
+
+    def admit(self, state: ClassicState, rows: Tensor, fresh: ClassicState) -> ClassicState:
+        """Let others take rows of a batch that is searched."""
+        put_rows(state, rows, fresh)
+        return state
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
         """All steps at once: the recurrence is one scan. There is no attention to return."""

@@ -19,6 +19,7 @@ from mirada.models.base import Memory, Note, Outputs, Step, unheard
 from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
 from mirada.models.recurrence import CellState, Stack, note_states
+from mirada.trees import put_rows
 
 
 class LuongState(NamedTuple):
@@ -93,6 +94,11 @@ class Luong(nn.Module):
         hidden = self._attentional(attended.context, new.output)  # [N, D]
         note("s_tilde", hidden)
         return hidden, attended, LuongState(new.states, hidden if self.input_feeding else None)
+
+    def admit(self, state: LuongState, rows: Tensor, fresh: LuongState) -> LuongState:
+        """Let others take rows of a batch that is searched."""
+        put_rows(state, rows, fresh)
+        return state
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
         """All steps of known targets. Without input feeding nothing loops but the recurrence itself."""

@@ -13,7 +13,7 @@ Only a CPU has this, and only for weights in float32; elsewhere `packed` gives t
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -24,9 +24,9 @@ from mirada.models.base import Memory, State, Step
 from mirada.models.classic import Classic
 from mirada.models.embedding import OutputLayer
 from mirada.models.luong import Luong
-from mirada.models.packed_transformer import PackedTransformer
+from mirada.models.packed_transformer import PackedLayer, PackedTransformer, Spoken
 from mirada.models.recurrence import Cell, CellState
-from mirada.models.transformer import Layer, Transformer
+from mirada.models.transformer import Heads, Layer, Transformer
 
 TINY = torch.finfo(torch.float32).tiny
 Precision = Literal["float32", "int8"]
@@ -45,8 +45,17 @@ class Decoding(Protocol):
         """Return the decoder's state before the first step."""
         ...
 
-    def step(self, token: Tensor, state: State, memory: Memory) -> Step:
+    def step(self, token: Tensor, state: State, memory: Memory) -> Step | Spoken:
         """Make one step from the previous tokens `[N]`."""
+        ...
+
+
+@runtime_checkable
+class Refilled(Protocol):
+    """A decoder in whose batch sentences of different ages stand side by side: all but the plain Transformer."""
+
+    def admit(self, state: State, rows: Tensor, fresh: State) -> State:
+        """Let others take `rows` of a state, which is used up by this."""
         ...
 
 
@@ -68,22 +77,25 @@ def packed(model: Classic | Bahdanau | Luong | Transformer, precision: Precision
         return model
     shared = {id(weights): weights for weights in model.parameters()}
     twin = copy.deepcopy(model, cast(Any, shared)).eval()
-    products = _merged(twin, precision) if isinstance(twin, Transformer) else []
+    products = [_packed_layer(cast(Layer, layer), precision) for layer in getattr(twin, "decoder", [])]
     _pack_children(twin, precision)
     return PackedTransformer(twin, products) if isinstance(twin, Transformer) else twin
 
 
-def _merged(model: Transformer, precision: Precision) -> list[nn.Module]:
-    """W_q, W_k and W_v of each decoder layer's look back as one product."""
-    products = []
-    for layer in model.decoder:
-        parts = [getattr(cast(Layer, layer).self_heads, name) for name in "qkv"]
+def _packed_layer(layer: Layer, precision: Precision) -> PackedLayer:
+    """The products of a decoder layer that are made of other weights than the layer's own."""
+
+    def joined(parts: list[nn.Linear], scales: list[float]) -> nn.Module:
+        merged = nn.Linear(parts[0].in_features, sum(part.out_features for part in parts), device="meta")
         biases = [part.weight.new_zeros(part.out_features) if part.bias is None else part.bias for part in parts]
-        merged = nn.Linear(parts[0].in_features, sum(map(len, biases)), device="meta")
-        merged.weight = nn.Parameter(torch.cat([part.weight.detach() for part in parts]))
-        merged.bias = nn.Parameter(torch.cat([bias.detach() for bias in biases]))
-        products.append(_pack(merged, precision))
-    return products
+        weights = [part.weight.detach() * scale for part, scale in zip(parts, scales, strict=True)]
+        merged.weight = nn.Parameter(torch.cat(weights))
+        merged.bias = nn.Parameter(torch.cat([b.detach() * scale for b, scale in zip(biases, scales, strict=True)]))
+        return _pack(merged, precision)
+
+    own, cross = layer.self_heads, cast(Heads, layer.cross_heads)
+    scale = (own.q.out_features // own.heads) ** -0.5
+    return PackedLayer(joined([own.q, own.k, own.v], [scale, 1, 1]), joined([cross.q], [scale]))
 
 
 def _pack_children(module: nn.Module, precision: Precision) -> None:

@@ -1,9 +1,10 @@
 """The Transformer's decoder step for searching: keys and values of past words are written once and never move.
 
 A plain step lengthens every hypothesis's keys and values by a copy, and the search copies them again whenever
-hypotheses change places. Here all that a sentence's hypotheses ever wrote stands in one place, and a hypothesis is a
-list of the entries that are its own: changing places moves a few numbers, and the others' entries are masked out of the
-softmax. What is computed is the same: softmax(QKᵀ/√d_k) V over a hypothesis's own words.
+hypotheses change places. Here all that a sentence's hypotheses wrote stands in one place, and a hypothesis is a mark on
+the entries that are its own: changing places moves the marks, the others' entries are masked out of the softmax, and
+entries that are nobody's any more are written over. What is computed is the same: softmax(QKᵀ/√d_k) V over a
+hypothesis's own words. 1/√d_k is in W_q.
 """
 
 from __future__ import annotations
@@ -13,46 +14,81 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
-from mirada.models.attention import multi_head
-from mirada.models.base import Memory, Step
-from mirada.models.transformer import Heads, KeyValue, Layer, Transformer, by_row
+from mirada.models.base import Memory, fitting
+from mirada.models.transformer import KeyValue, Layer, Transformer, positions
 
-ROOM = 64  # entries that storage grows by, at least
+ROOM = 8  # entries that storage grows by, at least
 
 
 class Storage:
-    """Keys and values of everything written so far: for each layer `[A, h, room, d_k]`, of which `used` are filled."""
+    """Keys and values that hypotheses wrote: of each layer `[A, h, room, d_k]`."""
 
-    def __init__(self, layers: tuple[KeyValue, ...], used: int):
-        self.layers, self.used = layers, used
+    def __init__(self, layers: tuple[KeyValue, ...]):
+        self.layers = layers
+        self.writings = 0  # how often it was written to
 
     def copy(self, rows: Tensor, used: int, room: int) -> Storage:
-        """The first `used` entries of some sentences, with room for more."""
+        """The first `used` entries of some sentences, with other room."""
 
         def copied(part: Tensor) -> Tensor:
             new = part.new_empty(len(rows), part.size(1), room, part.size(3))
             new[:, :, :used] = part[:, :, :used].index_select(0, rows)
+            new[:, :, used:] = 0  # an entry that is nobody's has weight 0, which only numbers survive
             return new
 
-        return Storage(tuple(KeyValue(*map(copied, layer)) for layer in self.layers), used)
+        return Storage(tuple(KeyValue(*map(copied, layer)) for layer in self.layers))
 
 
 class Written(NamedTuple):
     """What `N` hypotheses have written. Choosing rows of it moves no keys or values."""
 
     sentence: Tensor  # [N] row of the storage
-    entries: Tensor  # [N, t] the hypothesis's own, one a word
+    own: Tensor  # [N, room] 0 at the hypothesis's own entries, −inf at all others: added to the scores
+    length: Tensor  # [N] words
     storage: Storage
-    used: int  # entries of the storage when this was the last that was written
+    writings: int  # of the storage, as this was written
+
+
+class Past(NamedTuple):
+    """How a step writes and reads the storage, the same in every layer."""
+
+    places: Tensor  # [A·h·K] where the new keys and values go, among all rows of d_k numbers
+    own: Tensor  # [A·h, K, used]
+
+
+class Spoken(NamedTuple):
+    """What a search sees of a step."""
+
+    logits: Tensor  # [N, V]
+    state: Written
+    hidden: Tensor  # [N, d]
+    weights: Tensor  # [A·h, K, S] of the last layer over the source
+
+    @property
+    def attention(self) -> Tensor:
+        """The mean over the heads, `[N, S]`."""
+        count = len(self.hidden) // self.weights.size(1)
+        weights: Tensor = self.weights.unflatten(0, (count, -1))  # [A, h, K, S]
+        return weights.mean(1).flatten(0, 1)
+
+
+class PackedLayer(NamedTuple):
+    """The products of a decoder layer that are not in the layer itself."""
+
+    looking_back: nn.Module  # W_q / √d_k, W_k and W_v in one
+    looking_at_source: nn.Module  # W_q / √d_k
 
 
 class PackedTransformer(nn.Module):
     """`encode`, `start` and `step` of a Transformer whose products are packed; of a step only what a search reads."""
 
-    def __init__(self, inner: Transformer, products: list[nn.Module]):
+    def __init__(self, inner: Transformer, products: list[PackedLayer]):
         super().__init__()
-        self.inner, self.products = inner, nn.ModuleList(products)  # queries, keys and values of each layer at once
+        self.inner, self.products = inner, products
+        self.heads = cast(Layer, inner.decoder[0]).self_heads.heads
+        self.positions = positions(0, 64, inner.embedding.weight.detach())
 
     def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         """Read the source, as the Transformer does; its keys and values are laid out as the products read them."""
@@ -62,73 +98,132 @@ class PackedTransformer(nn.Module):
 
     def start(self, memory: Memory) -> Written:
         """Nothing is written yet."""
-        count = len(memory.mask)
+        rows = torch.arange(len(memory.mask), device=memory.mask.device)
         empty = tuple(KeyValue(*(part[:, :, :0] for part in layer)) for layer in memory.keys)
-        rows = torch.arange(count, device=memory.mask.device)
-        return Written(rows, rows.new_empty(count, 0), Storage(empty, 0), 0)
+        return Written(rows, memory.states.new_empty(len(rows), 0), torch.zeros_like(rows), Storage(empty), 0)
 
-    def step(self, token: Tensor, state: Written, memory: Memory) -> Step:
+    def admit(self, state: Written, rows: Tensor, fresh: Written) -> Written:
+        """Let others' hypotheses take `rows`, all those of some sentences. The state itself is used up by this."""
+        width = int((fresh.sentence == fresh.sentence[0]).sum())
+        used = _used(fresh.own)
+        state = _with_room(state, width, used)
+        places, others = state.sentence[rows[::width]], fresh.sentence[::width]
+        for kept, new in zip(state.storage.layers, fresh.storage.layers, strict=True):
+            for part, new_part in zip(kept, new, strict=True):
+                part[:, :, :used].index_copy_(0, places, new_part[others, :, :used])
+        state.storage.writings += 1
+        own = pad(fresh.own[:, :used], (0, state.own.size(1) - used), value=-inf)
+        own = state.own.index_copy(0, rows, own)
+        length = state.length.index_copy(0, rows, fresh.length)
+        return Written(state.sentence, own, length, state.storage, state.storage.writings)
+
+    def step(self, token: Tensor, state: Written, memory: Memory) -> Spoken:
         """One step of `N` hypotheses, the rows of a sentence together."""
-        count, width = len(memory.mask), len(token) // len(memory.mask)
-        storage = _with_room(state, count, width)
-        new = torch.arange(storage.used, storage.used + width, device=token.device).repeat(count)[:, None]
-        entries = torch.cat((state.entries, new), 1)
-        storage.used += width
-        own = torch.full((len(token), storage.used), -inf, device=token.device).scatter_(1, entries, 0)
-        own = own.view(count, width, -1)  # added to the scores
-
-        x = self.inner.embed(self.inner.embedding, token[:, None], state.entries.size(1))[:, 0]  # [N, d]
+        if memory.forced is not None:
+            raise ValueError("weights are forced on the model itself, not on its copy for searching")
+        width = len(token) // len(memory.mask)
+        state, past = _written(state, width)
+        hidden_by = memory.states.new_zeros(memory.mask.shape).masked_fill_(~memory.mask, -inf)  # [A, S]
+        unseen = hidden_by.repeat_interleave(self.heads, 0)[:, None]  # [A·h, 1, S] added to the scores
+        x = self.inner.embedding(token) * self.inner.scale + self._positions(state.length)  # [N, d]
         for depth, layer in enumerate(self.inner.decoder):
-            x, weights = self._layer(depth, cast(Layer, layer), x, (storage, own), memory)
+            kept = (state.storage.layers[depth], memory.keys[depth])
+            x, weights = self._layer(cast(Layer, layer), self.products[depth], x, kept, (past, unseen))
         hidden = cast(Tensor, self.inner.decoder_norm(x))
-        attention = by_row(weights, len(token))[:, :, 0].mean(1)  # [N, S]
-        sentence = torch.arange(count, device=token.device).repeat_interleave(width)
-        state = Written(sentence, entries, storage, storage.used)
-        return Step(self.inner.logits(hidden), state, None, attention, None, hidden, None)
+        return Spoken(self.inner.logits(hidden), state._replace(length=state.length + 1), hidden, weights)
 
     def _layer(
-        self, depth: int, layer: Layer, x: Tensor, past: tuple[Storage, Tensor], memory: Memory
+        self,
+        layer: Layer,
+        products: PackedLayer,
+        x: Tensor,
+        kept: tuple[KeyValue, KeyValue],
+        seen: tuple[Past, Tensor],
     ) -> tuple[Tensor, Tensor]:
-        """A decoder layer: its output `[N, d]`, and its weights over the source `[A, h, K, S]`."""
+        """A decoder layer: its output `[N, d]`, and its weights over the source `[A·h, K, S]`."""
         looked: list[Tensor] = []
 
         def look_back(y: Tensor) -> Tensor:
-            return _look_back(layer.self_heads, self.products[depth](y), past[0].layers[depth], past[1])
+            return cast(Tensor, layer.self_heads.o(_look_back(products.looking_back(y), kept[0], seen[0])))
 
         def look_at_source(y: Tensor) -> Tensor:
-            heads = cast(Heads, layer.cross_heads)
-            query = heads.split(heads.q(y).view(len(memory.mask), -1, y.size(-1)))  # [A, h, K, d_k]
-            keys, values = memory.keys[depth]
-            seen = multi_head(query, keys, values, memory.mask[:, None, None], memory.forced)
-            looked.append(seen.weights)
-            return heads.join(seen.output).view_as(y)
+            count, heads, _, size = kept[1].keys.shape
+            query = products.looking_at_source(y).view(count, -1, heads, size).transpose(1, 2)  # [A, h, K, d_k]
+            output, weights = _attend(query, kept[1], seen[1])
+            looked.append(weights)
+            return cast(Tensor, layer.cross_heads.o(output))  # type: ignore[union-attr]
+
+        def feed_forward(y: Tensor) -> Tensor:
+            return cast(Tensor, layer.ff_out(layer.ff_in(y).relu_()))
 
         x = layer.residual(x, look_back, layer.norms[0])
         x = layer.residual(x, look_at_source, layer.norms[1])
-        return layer.residual(x, lambda y: cast(Tensor, layer.ff_out(layer.ff_in(y).relu_())), layer.norms[2]), looked[
-            0
-        ]
+        return layer.residual(x, feed_forward, layer.norms[2]), looked[0]
+
+    def _positions(self, length: Tensor) -> Tensor:
+        """What stands for the next position of each hypothesis: `[N]` → `[N, d]`."""
+        longest = int(length.max())
+        if len(self.positions) <= longest:
+            self.positions = positions(0, 2 * longest, self.positions)
+        return self.positions[length]
 
 
-def _with_room(state: Written, count: int, width: int) -> Storage:
-    """Storage whose rows are the sentences that are left, in their order, where `width` entries can be added.
+def _used(own: Tensor) -> int:
+    """Entries up to the last that is somebody's."""
+    marks = own.amax(0).tolist() if own.numel() else []
+    return len(marks) - (marks[::-1].index(0.0) if marks else 0)
 
-    It is the same one as long as nobody has left, it has room, and nobody else went on from this state.
+
+def _written(state: Written, width: int) -> tuple[Written, Past]:
+    """Choose an entry for the new word of each hypothesis: one that is nobody's, or nobody's any more."""
+    state = _with_room(state, width, 0)
+    storage, kept = state.storage, state.storage.layers[0].keys
+    count, heads, room, _ = kept.shape
+    free = (state.own.view(count, width, room) == -inf).all(1)  # [A, room]
+    columns = (free * torch.arange(room, 0, -1, device=kept.device)).topk(width, dim=1).indices  # [A, K] the first
+    own = state.own.scatter(1, columns.view(-1, 1), 0)  # [N, room]
+    storage.writings += 1
+    rows = torch.arange(count * heads, device=kept.device).view(count, heads, 1)
+    marks = own.view(count, width, room)[:, :, : min(room, fitting(_used(own)))]
+    past = Past((rows * room + columns[:, None]).flatten(), marks.repeat_interleave(heads, 0))
+    return state._replace(own=own, writings=storage.writings), past
+
+
+def _with_room(state: Written, width: int, used: int) -> Written:
+    """The state on storage whose rows are its sentences, in their order, with room for `used` entries and new ones.
+
+    The storage stays as long as nobody has left and it has room, but not too much. Entries of hypotheses that were
+    given up are written over, so a state that others went on from is of no use any more.
     """
-    storage, rows = state.storage, state.sentence[::width]
-    kept, needed = storage.layers[0].keys, state.used + width
-    in_place = len(kept) == count and torch.equal(rows, torch.arange(count, device=rows.device))
-    if in_place and storage.used == state.used and kept.size(2) >= needed:
-        return storage
-    return storage.copy(rows, state.used, max(kept.size(2), needed + ROOM))
+    storage, rows, layer = state.storage, state.sentence[::width], state.storage.layers[0].keys
+    if storage.writings != state.writings:
+        raise RuntimeError("this state was gone on from; a search goes on from the last state only")
+    filled = _used(state.own)
+    taken = (state.own.view(len(rows), width, -1) == 0).any(1).sum(1)  # [A]
+    needed = max(used, filled, int(taken.max()) + width)
+    in_place = len(layer) == len(rows) and torch.equal(rows, torch.arange(len(rows), device=rows.device))
+    if in_place and needed <= layer.size(2) <= 2 * fitting(needed):
+        return state
+    room = fitting(needed + ROOM)
+    sentence = torch.arange(len(rows), device=rows.device).repeat_interleave(width)
+    own = pad(state.own[:, :filled], (0, room - filled), value=-inf)
+    return Written(sentence, own, state.length, storage.copy(rows, filled, room), 0)
 
 
-def _look_back(heads: Heads, projected: Tensor, kept: KeyValue, own: Tensor) -> Tensor:
+def _look_back(projected: Tensor, kept: KeyValue, past: Past) -> Tensor:
     """Self-attention of the new words `[N, 3d]` over each one's own entries, the new ones written down: `[N, d]`."""
-    count, width, used = own.shape
-    query, key, value = projected.view(count, width, 3, heads.heads, -1).permute(2, 0, 3, 1, 4)  # each [A, h, K, d_k]
-    kept.keys[:, :, used - width : used] = key
-    kept.values[:, :, used - width : used] = value
-    keys, values = kept.keys[:, :, :used], kept.values[:, :, :used]
-    scores = (query * query.size(-1) ** -0.5) @ keys.transpose(2, 3)  # [A, h, K, used]
-    return heads.join(scores.add_(own[:, None]).softmax(-1) @ values).view(count * width, -1)
+    count, heads, _, size = kept.keys.shape
+    query, key, value = projected.view(count, -1, 3, heads, size).permute(2, 0, 3, 1, 4)  # each [A, h, K, d_k]
+    for part, new in zip(kept, (key, value), strict=True):
+        part.view(-1, size).index_copy_(0, past.places, new.reshape(-1, size))
+    return _attend(query, kept, past.own)[0]
+
+
+def _attend(query: Tensor, kept: KeyValue, added: Tensor) -> tuple[Tensor, Tensor]:
+    """softmax(QKᵀ + added) V of `[A, h, K, d_k]` over as many entries as `added` has: output `[N, d]` and weights."""
+    count, heads, width, size = query.shape
+    keys, values = (part.flatten(0, 1)[:, : added.size(2)] for part in kept)  # [A·h, used, d_k]
+    query = query.reshape(count * heads, width, size)
+    weights = torch.baddbmm(added, query, keys.transpose(1, 2)).softmax(-1)  # [A·h, K, used]
+    output = (weights @ values).view(count, heads, width, size)
+    return output.transpose(1, 2).reshape(count * width, heads * size), weights

@@ -1,0 +1,177 @@
+"""Many sentences in few places: one that is done gives its place to the next, so that the steps of a batch stay full.
+
+A batch that only shrinks makes half of its steps for the few longest outputs. Here sentences of different ages share a
+step: each has its own number of steps behind it, and nothing that is computed for one depends on another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from mirada.decoding import SPECIALS, Rules
+from mirada.trees import Tree, map_tensors, put_rows, select_rows
+
+
+class Arrived(NamedTuple):
+    """Sentences that the encoder has read."""
+
+    rows: int  # sentences
+    memory: Any  # a tree of so many rows
+    state: Any  # the same
+
+
+class Arrivals(Protocol):
+    """Where the sentences come from, in their order."""
+
+    def next(self) -> Arrived | None:
+        """Some more; None when all have come."""
+
+    def put(self, live: tuple[Any, Any], places: tuple[Tensor, Tensor], fresh: tuple[Any, Any], /) -> tuple[Any, Any]:
+        """Memory and state of a group in which others took places: rows of the memory and rows of the state.
+
+        What it is given is not used any more, so this may be done in place, if the state holds no tensor of the search.
+        """
+
+
+class Once:
+    """All sentences at once."""
+
+    def __init__(self, arrived: Arrived):
+        self.arrived: Arrived | None = arrived
+
+    def next(self) -> Arrived | None:
+        """They come together."""
+        arrived, self.arrived = self.arrived, None
+        return arrived
+
+    def put(self, live: tuple[Any, Any], places: tuple[Tensor, Tensor], fresh: tuple[Any, Any], /) -> tuple[Any, Any]:
+        """Nobody else comes."""
+        raise NotImplementedError
+
+
+class Group(NamedTuple):
+    """Sentences that are searched together, with `K` slots each, and what every search knows of them."""
+
+    sentences: Tensor  # [A] numbers in the order of arrival
+    ages: Tensor  # [A] steps that each has made
+    tokens: Tensor  # [A, K] last tokens
+    history: Tensor | None  # [A, K, t] all tokens, the last one last; kept only for the rule about n-grams
+    own: Any  # what else the search knows: a tree of [A, …]
+    memory: Any  # a tree of [A, …]
+    state: Any  # a tree of [N, …]
+
+
+class Turned(NamedTuple):
+    """A group after a step, whose state still has the rows of the step itself."""
+
+    group: Group
+    rows: Tensor | None  # [A, K] the row that each slot goes on from; None: its own
+    settled: Tensor  # [A] bool: nothing can change the result any more
+
+
+class Search(NamedTuple):
+    """What searches differ in."""
+
+    begin: Callable[[int], tuple[int, Any]]  # for so many sentences: slots of each, and `own`
+    advance: Callable[[Group], Turned]
+    width: int  # slots of each sentence as soon as its search has spread
+
+
+def follow(search: Search, arrivals: Arrivals, rules: Rules) -> None:
+    """Advance until every sentence has come and left."""
+    groups = _groups(search, arrivals, rules)
+    waiting: list[Group] = []  # at most one
+    while (group := waiting.pop() if waiting else next(groups, None)) is not None:
+        while len(group.sentences):
+            turned = search.advance(group)
+            places = turned.settled.nonzero().flatten()
+            fresh = list(_taken(len(places), waiting, groups))
+            group, places = _going_on(turned, places, sum(len(part.sentences) for part in fresh))
+            for part in fresh:
+                here, places = places.split((len(part.sentences), len(places) - len(part.sentences)))
+                group = _put(group, here, part, arrivals)
+
+
+def _taken(count: int, waiting: list[Group], groups: Iterator[Group]) -> Iterator[Group]:
+    """Take so many sentences, or all that there are, from the group that waits and those behind it."""
+    while count and (group := waiting.pop() if waiting else next(groups, None)) is not None:
+        taken = min(count, len(group.sentences))
+        count -= taken
+        if taken < len(group.sentences):
+            waiting.append(_cut(group, slice(taken, None)))
+        yield _cut(group, slice(taken))
+
+
+def _groups(search: Search, arrivals: Arrivals, rules: Rules) -> Iterator[Group]:
+    """Groups as they arrive, searched by themselves until they have as many slots as all others."""
+    seen, device = 0, rules.limits.device
+    while (arrived := arrivals.next()) is not None:
+        slots, own = search.begin(arrived.rows)
+        sentences = torch.arange(seen, seen + arrived.rows, device=device)
+        tokens = torch.full((arrived.rows, slots), SPECIALS.bos, device=device)
+        history = tokens.new_empty(*tokens.shape, 0) if rules.ngram_size else None
+        state = arrived.state
+        if slots > 1:
+            state = select_rows(state, torch.arange(arrived.rows, device=device).repeat_interleave(slots))
+        group = Group(sentences, torch.zeros_like(sentences), tokens, history, own, arrived.memory, state)
+        seen += arrived.rows
+        while len(group.sentences) and group.tokens.size(1) < search.width:
+            turned = search.advance(group)
+            group, _ = _going_on(turned, turned.settled.nonzero().flatten(), 0)
+        if len(group.sentences):
+            yield group
+
+
+def _going_on(turned: Turned, places: Tensor, kept: int) -> tuple[Group, Tensor]:
+    """Drop the settled sentences, whose `places` these are, but for the first `kept`; and say where those are now."""
+    group, rows, _ = turned
+    if len(places) == kept:
+        return group._replace(state=_reordered(group.state, rows)), places
+    stay = torch.ones(len(group.sentences), dtype=torch.bool, device=places.device)
+    stay[places[kept:]] = False
+    chosen = stay.nonzero().flatten()
+    if rows is None:
+        rows = torch.arange(group.tokens.numel(), device=places.device).view_as(group.tokens)
+    smaller = select_rows(group._replace(state=None), chosen)
+    state = select_rows(group.state, rows[chosen].flatten())
+    return smaller._replace(state=state), (stay.cumsum(0) - 1)[places[:kept]]
+
+
+def _reordered(state: Tree, rows: Tensor | None) -> Tree:
+    """Take `rows` of a state; one whose order stays is left alone."""
+    if rows is None or torch.equal(rows.flatten(), torch.arange(rows.numel(), device=rows.device)):
+        return state
+    return select_rows(state, rows.flatten())
+
+
+def _cut(group: Group, part: slice) -> Group:
+    """Some of a group's sentences."""
+    slots = group.tokens.size(1)
+    rows = slice(*(None if end is None else end * slots for end in (part.start, part.stop)))
+    cut: Group = map_tensors(lambda leaf: leaf[part], group._replace(state=None))
+    return cut._replace(state=map_tensors(lambda leaf: leaf[rows], group.state))
+
+
+def _put(group: Group, places: Tensor, fresh: Group, arrivals: Arrivals) -> Group:
+    """Give the places, whose sentences are done, to others. What the steps before left behind stays as it is."""
+    slots = group.tokens.size(1)
+    rows = (places[:, None] * slots + torch.arange(slots, device=places.device)).flatten()
+    memory, state = arrivals.put((group.memory, group.state), (places, rows), (fresh.memory, fresh.state))
+    plain = map_tensors(Tensor.clone, group._replace(history=None, memory=None, state=None))
+    put_rows(plain, places, fresh._replace(history=None, memory=None, state=None))
+    history = group.history
+    if history is not None and fresh.history is not None:
+        history = _beside(history, places, fresh.history)[:, :, -int(plain.ages.max()) :]
+    return plain._replace(history=history, memory=memory, state=state)
+
+
+def _beside(history: Tensor, places: Tensor, fresh: Tensor) -> Tensor:
+    """The tokens of others in some places; <pad> before the first token of a younger one."""
+    width = max(history.size(2), fresh.size(2))
+    history, fresh = (pad(part, (width - part.size(2), 0), value=SPECIALS.pad) for part in (history, fresh))
+    return history.index_copy(0, places, fresh)
