@@ -82,7 +82,7 @@ def test_results_come_in_the_order_of_the_requests(translator, options):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_places_that_others_take_over_change_nothing(translator, options, workers, monkeypatch):
-    monkeypatch.setattr("mirada.models.packed.SMALLEST", 1)
+    monkeypatch.setattr("mirada.models.packed.SMALLEST", {"float32": 1, "int8": 1})
     model, wanted = packed(translator.model), requests(translator)
     expected = run(translator, wanted, options)
     found = search_all(model, wanted, options, batch_size=2, device=CPU, workers=workers)

@@ -85,11 +85,14 @@ def beam_search(
         spread = group.tokens.size(1) > 1 or int(group.ages[0]) >= rules.shortest_prefix
         width = options.beam_size if spread else 1
         candidates = _expand(result.logits, group, rules, 2 * width)
-        survivors = _without_ends(candidates).topk(width, dim=1).indices
+        # With fewer live candidates than slots, ended ones are among the survivors: their slots are empty.
+        ended = candidates.tokens == SPECIALS.eos
+        scores, survivors = candidates.scores.masked_fill(ended, -inf).topk(width, dim=1)
         attention = attention_of(result, len(group.sentences)) if with_attention else None
         turns.append(Turn(group.sentences, group.ages, candidates, survivors, attention))
         rows = candidates.slots.gather(1, survivors) + _first_rows(group)
-        group = _advance(group._replace(state=result.state), candidates, survivors, options.alpha)
+        ends = _with_ended(group.own.ends, candidates, ended, group.ages + 1, options.alpha)
+        group = _advance(group, candidates, survivors)._replace(own=Beams(scores, ends), state=result.state)
         settled = _settled(group, rules, options.alpha)
         if settled.any():
             leave = settled.nonzero().flatten()
@@ -123,39 +126,31 @@ def _expand(logits: Tensor, group: Group, rules: Rules, count: int) -> Candidate
     return Candidates(scores, places % vocabulary, log_probability, places // vocabulary)
 
 
-def _without_ends(candidates: Candidates) -> Tensor:
-    """Scores of the candidates that can live on: −inf for those that end with `</s>`."""
-    return candidates.scores.masked_fill(candidates.tokens == SPECIALS.eos, -inf)
-
-
 def _first_rows(group: Group) -> Tensor:
     """Row of each sentence's first slot in the decoder's state, `[A, 1]`."""
     rows, width = group.tokens.numel(), group.tokens.shape[1]
     return torch.arange(0, rows, width, device=group.tokens.device)[:, None]
 
 
-def _advance(group: Group, candidates: Candidates, survivors: Tensor, alpha: float) -> Group:
-    """Fill the slots with the survivors and the finished places with the candidates that ended."""
-    tokens = candidates.tokens.gather(1, survivors)
-    ages, history = group.ages + 1, group.history
+def _advance(group: Group, candidates: Candidates, survivors: Tensor) -> Group:
+    """Fill the slots with the survivors."""
+    tokens, history = candidates.tokens.gather(1, survivors), group.history
     if history is not None:
         parents = candidates.slots.gather(1, survivors)[:, :, None].expand(-1, -1, history.shape[2])
         history = torch.cat([history.gather(1, parents), tokens[:, :, None]], 2)
-    # With fewer live candidates than slots, ended ones are among the survivors: their slots are empty.
-    scores = _without_ends(candidates).gather(1, survivors)
-    beams = Beams(scores, _with_ended(group.own.ends, candidates, ages, alpha))
-    return group._replace(ages=ages, tokens=tokens, history=history, own=beams)
+    return group._replace(ages=group.ages + 1, tokens=tokens, history=history)
 
 
-def _with_ended(ends: Ends, candidates: Candidates, ages: Tensor, alpha: float) -> Ends:
+def _with_ended(ends: Ends, candidates: Candidates, ended: Tensor, ages: Tensor, alpha: float) -> Ends:
     """Let those of the best `K` candidates that ended compete for the places."""
-    tokens, scores = (field[:, : field.shape[1] // 2] for field in (candidates.tokens, candidates.scores))
-    index = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
-    lengths = ages[:, None].expand_as(tokens)
-    ended = scores.masked_fill(tokens != SPECIALS.eos, -inf)
-    every = _beside(ends, Ends(ended / penalty(lengths.to(ended.dtype), alpha), lengths, index))
-    best = every.scores.topk(ends.scores.shape[1], dim=1).indices
-    return _places(every, best)
+    best = ended.shape[1] // 2
+    if not ended[:, :best].any():
+        return ends._replace(scores=ends.scores.to(candidates.scores.dtype))
+    scores = candidates.scores[:, :best].masked_fill(~ended[:, :best], -inf)
+    index = torch.arange(best, device=scores.device).expand_as(scores)
+    lengths = ages[:, None].expand_as(index)
+    every = _beside(ends, Ends(scores / penalty(lengths.to(scores.dtype), alpha), lengths, index))
+    return _places(every, every.scores.topk(ends.scores.shape[1], dim=1).indices)
 
 
 def _settled(group: Group, rules: Rules, alpha: float) -> Tensor:

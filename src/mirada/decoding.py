@@ -97,8 +97,7 @@ def producible(logits: Tensor) -> Tensor:
 def log_probabilities(logits: Tensor) -> Tensor:
     """Log-probabilities `[N, V]`, at least in float32; −inf on `<pad>` and `<s>`. They take the place of the logits."""
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    logits[:, SPECIALS.pad] = -inf
-    logits[:, SPECIALS.bos] = -inf
+    logits[:, SPECIALS.pad : SPECIALS.bos + 1] = -inf  # neighbours
     # In place, for fresh memory costs as much as the sums. A GPU may read a row again after it has begun to write it.
     return torch.log_softmax(logits, 1, out=logits) if logits.device.type == "cpu" else logits.log_softmax(1)
 
@@ -140,11 +139,10 @@ def allowed(logits: Tensor, rules: Rules, sentences: Tensor, ages: Tensor, histo
     `<pad>`, and is only needed for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
     """
     choice, count = logits, len(logits) // len(sentences)
-    early = ages < rules.min_length
-    some_early = rules.min_length > 0 and bool(early.any())
-    if some_early or history is not None:
+    early = ages < rules.min_length if rules.min_length else None
+    if (early is not None and early.any()) or history is not None:
         choice = logits.clone()
-        if some_early:
+        if early is not None:
             choice[:, SPECIALS.eos] = choice[:, SPECIALS.eos].masked_fill(early.repeat_interleave(count), -inf)
         if history is not None:
             choice.masked_fill_(repeats(history, rules.ngram_size, logits.shape[1]), -inf)

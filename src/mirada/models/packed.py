@@ -30,7 +30,7 @@ from mirada.models.transformer import Heads, Layer, Transformer
 
 TINY = torch.finfo(torch.float32).tiny
 Precision = Literal["float32", "int8"]
-SMALLEST = 1 << 16  # weights with fewer numbers are as fast as they are
+SMALLEST = {"float32": (1 << 16) + 1, "int8": 1 << 16}  # weights with fewer numbers are as fast as they are
 ROWS = 64  # a hint for the layout; it suits other numbers of rows as well
 
 
@@ -108,9 +108,11 @@ def _pack_children(module: nn.Module, precision: Precision) -> None:
 def _pack(module: nn.Module, precision: Precision) -> nn.Module:
     """What takes the module's place: a fast product, or the module itself with its children packed."""
     if isinstance(module, nn.Linear | OutputLayer):
-        return _linear(module.weight, module.bias, precision) if module.weight.numel() >= SMALLEST else module
+        return (
+            _linear(module.weight, module.bias, precision) if module.weight.numel() >= SMALLEST[precision] else module
+        )
     if isinstance(module, Cell):
-        return PackedCell(module, precision) if module.w_h.numel() >= SMALLEST else module
+        return PackedCell(module, precision) if module.w_h.numel() >= SMALLEST[precision] else module
     _pack_children(module, precision)
     return module
 

@@ -49,6 +49,7 @@ class Written(NamedTuple):
     length: Tensor  # [N] words
     storage: Storage
     writings: int  # of the storage, as this was written
+    used: int  # entries that are or were anybody's, counted from the first
 
 
 class Past(NamedTuple):
@@ -100,22 +101,24 @@ class PackedTransformer(nn.Module):
         """Nothing is written yet."""
         rows = torch.arange(len(memory.mask), device=memory.mask.device)
         empty = tuple(KeyValue(*(part[:, :, :0] for part in layer)) for layer in memory.keys)
-        return Written(rows, memory.states.new_empty(len(rows), 0), torch.zeros_like(rows), Storage(empty), 0)
+        return Written(rows, memory.states.new_empty(len(rows), 0), torch.zeros_like(rows), Storage(empty), 0, 0)
 
     def admit(self, state: Written, rows: Tensor, fresh: Written) -> Written:
         """Let others' hypotheses take `rows`, all those of some sentences. The state itself is used up by this."""
         width = int((fresh.sentence == fresh.sentence[0]).sum())
-        used = _used(fresh.own)
-        state = _with_room(state, width, used)
+        state = _with_room(state, width, fresh.used)
         places, others = state.sentence[rows[::width]], fresh.sentence[::width]
         for kept, new in zip(state.storage.layers, fresh.storage.layers, strict=True):
             for part, new_part in zip(kept, new, strict=True):
-                part[:, :, :used].index_copy_(0, places, new_part[others, :, :used])
+                part[:, :, : fresh.used].index_copy_(0, places, new_part[others, :, : fresh.used])
         state.storage.writings += 1
-        own = pad(fresh.own[:, :used], (0, state.own.size(1) - used), value=-inf)
-        own = state.own.index_copy(0, rows, own)
-        length = state.length.index_copy(0, rows, fresh.length)
-        return Written(state.sentence, own, length, state.storage, state.storage.writings)
+        own = pad(fresh.own[:, : fresh.used], (0, state.own.size(1) - fresh.used), value=-inf)
+        return state._replace(
+            own=state.own.index_copy(0, rows, own),
+            length=state.length.index_copy(0, rows, fresh.length),
+            writings=state.storage.writings,
+            used=max(state.used, fresh.used),
+        )
 
     def step(self, token: Tensor, state: Written, memory: Memory) -> Spoken:
         """One step of `N` hypotheses, the rows of a sentence together."""
@@ -168,25 +171,25 @@ class PackedTransformer(nn.Module):
         return self.positions[length]
 
 
-def _used(own: Tensor) -> int:
-    """Entries up to the last that is somebody's."""
-    marks = own.amax(0).tolist() if own.numel() else []
-    return len(marks) - (marks[::-1].index(0.0) if marks else 0)
-
-
 def _written(state: Written, width: int) -> tuple[Written, Past]:
     """Choose an entry for the new word of each hypothesis: one that is nobody's, or nobody's any more."""
     state = _with_room(state, width, 0)
     storage, kept = state.storage, state.storage.layers[0].keys
     count, heads, room, _ = kept.shape
-    free = (state.own.view(count, width, room) == -inf).all(1)  # [A, room]
-    columns = (free * torch.arange(room, 0, -1, device=kept.device)).topk(width, dim=1).indices  # [A, K] the first
+    columns = _free(state.own.view(count, width, room), width)  # [A, K]
+    used = max(state.used, int(columns.max()) + 1)
     own = state.own.scatter(1, columns.view(-1, 1), 0)  # [N, room]
     storage.writings += 1
-    rows = torch.arange(count * heads, device=kept.device).view(count, heads, 1)
-    marks = own.view(count, width, room)[:, :, : min(room, fitting(_used(own)))]
-    past = Past((rows * room + columns[:, None]).flatten(), marks.repeat_interleave(heads, 0))
-    return state._replace(own=own, writings=storage.writings), past
+    rows = torch.arange(0, count * heads * room, room, device=kept.device).view(count, heads, 1)
+    marks = own.view(count, width, room)[:, :, : min(room, fitting(used))]
+    past = Past((rows + columns[:, None]).flatten(), marks.repeat_interleave(heads, 0))
+    return state._replace(own=own, writings=storage.writings, used=used), past
+
+
+def _free(own: Tensor, count: int) -> Tensor:
+    """The first entries that none of a sentence's hypotheses has: marks `[A, K, room]` → `[A, count]`."""
+    free = own.amax(1) == -inf  # [A, room]
+    return (free * torch.arange(own.size(2), 0, -1, device=own.device)).topk(count, dim=1).indices
 
 
 def _with_room(state: Written, width: int, used: int) -> Written:
@@ -198,16 +201,19 @@ def _with_room(state: Written, width: int, used: int) -> Written:
     storage, rows, layer = state.storage, state.sentence[::width], state.storage.layers[0].keys
     if storage.writings != state.writings:
         raise RuntimeError("this state was gone on from; a search goes on from the last state only")
-    filled = _used(state.own)
-    taken = (state.own.view(len(rows), width, -1) == 0).any(1).sum(1)  # [A]
-    needed = max(used, filled, int(taken.max()) + width)
+    room = layer.size(2)
     in_place = len(layer) == len(rows) and torch.equal(rows, torch.arange(len(rows), device=rows.device))
-    if in_place and needed <= layer.size(2) <= 2 * fitting(needed):
+    if in_place and max(used, state.used + width) <= room:
         return state
-    room = fitting(needed + ROOM)
+    marks = state.own.view(len(rows), width, room).amax(1) == 0  # [A, room]
+    needed = max(used, int(marks.sum(1).max()) + width)
+    if in_place and needed <= room <= 2 * fitting(needed):
+        return state
+    last = int(marks.any(0).nonzero().max()) + 1 if marks.any() else 0
+    room = fitting(max(needed, last) + ROOM)
     sentence = torch.arange(len(rows), device=rows.device).repeat_interleave(width)
-    own = pad(state.own[:, :filled], (0, room - filled), value=-inf)
-    return Written(sentence, own, state.length, storage.copy(rows, filled, room), 0)
+    own = pad(state.own[:, :last], (0, room - last), value=-inf)
+    return Written(sentence, own, state.length, storage.copy(rows, last, room), 0, last)
 
 
 def _look_back(projected: Tensor, kept: KeyValue, past: Past) -> Tensor:
@@ -225,5 +231,5 @@ def _attend(query: Tensor, kept: KeyValue, added: Tensor) -> tuple[Tensor, Tenso
     keys, values = (part.flatten(0, 1)[:, : added.size(2)] for part in kept)  # [A·h, used, d_k]
     query = query.reshape(count * heads, width, size)
     weights = torch.baddbmm(added, query, keys.transpose(1, 2)).softmax(-1)  # [A·h, K, used]
-    output = (weights @ values).view(count, heads, width, size)
+    output = torch.bmm(weights, values).view(count, heads, width, size)
     return output.transpose(1, 2).reshape(count * width, heads * size), weights
