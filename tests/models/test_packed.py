@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.models.base import Memory, State, Step
-from mirada.models.packed import Decoding, Int8Linear, PackedCell, PackedLinear, can_pack, packed
+from mirada.models.packed import Decoding, Int8Linear, PackedCell, PackedLinear, Table, can_pack, packed
 from mirada.models.packed_transformer import PackedTransformer, Spoken
 from mirada.models.recurrence import Cell
 from mirada.trees import select_rows
@@ -94,9 +94,24 @@ def test_the_model_stays_as_it_is_and_shares_what_is_small() -> None:
     kinds = [type(part) for part in model.modules()]
     twin = packed(model)
     assert isinstance(twin.stack.cells[0], PackedCell)
-    assert twin.embedding.weight is model.embedding.weight
+    assert twin.encoder.embedding.weight is model.encoder.embedding.weight
     assert [type(part) for part in model.modules()] == kinds
     assert all(torch.equal(value, weights[name]) for name, value in model.named_parameters())
+
+
+def test_words_are_looked_up_where_that_takes_little_room(all_sizes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And results are the same either way, for every flow that has no readout of the embedding."""
+    for decoder, options in (("luong", {}), ("bahdanau", {"readout": "state"}), ("classic", {"rnn_type": "gru"})):
+        model = build({"decoder": decoder, **RECURRENT, **options}, dtype=torch.float32)
+        found = [follow(twin := packed(model))]
+        assert isinstance(twin.stack.cells[0].x, Table)
+        with monkeypatch.context() as patch:
+            patch.setattr("mirada.models.packed.LARGEST_TABLE", 0)
+            found.append(follow(twin := packed(model)))
+        assert not isinstance(twin.stack.cells[0].x, Table)
+        assert_same(*found, 2e-6, decoder)
+    deep = packed(build({"decoder": "bahdanau", "readout": "deep", **RECURRENT}, dtype=torch.float32))
+    assert not [part for part in deep.modules() if isinstance(part, Table)], "its readout reads the embedding too"
 
 
 def test_small_weights_stay_plain() -> None:

@@ -22,15 +22,16 @@ from mirada.models.attention import AdditiveScore, ConcatScore
 from mirada.models.bahdanau import Bahdanau
 from mirada.models.base import Memory, State, Step
 from mirada.models.classic import Classic
-from mirada.models.embedding import OutputLayer
+from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.luong import Luong
 from mirada.models.packed_transformer import PackedLayer, PackedTransformer, Spoken
-from mirada.models.recurrence import Cell, CellState
+from mirada.models.recurrence import Cell, CellState, Stack
 from mirada.models.transformer import Heads, Layer, Transformer
 
 TINY = torch.finfo(torch.float32).tiny
 Precision = Literal["float32", "int8"]
 SMALLEST = {"float32": (1 << 16) + 1, "int8": 1 << 16}  # weights with fewer numbers are as fast as they are
+LARGEST_TABLE = 1 << 22  # numbers: 16 MB
 ROWS = 64  # a hint for the layout; it suits other numbers of rows as well
 
 
@@ -77,9 +78,20 @@ def packed(model: Classic | Bahdanau | Luong | Transformer, precision: Precision
         return model
     shared = {id(weights): weights for weights in model.parameters()}
     twin = copy.deepcopy(model, cast(Any, shared)).eval()
+    table = _table(twin)
     products = [_packed_layer(cast(Layer, layer), precision) for layer in getattr(twin, "decoder", [])]
     _pack_children(twin, precision)
+    if table is not None and isinstance(cell := cast(Stack, twin.stack).cells[0], PackedCell):
+        cast(Any, twin).embedding, cell.x = nn.Identity(), Table(table)
     return PackedTransformer(twin, products) if isinstance(twin, Transformer) else twin
+
+
+def _table(model: nn.Module) -> Tensor | None:
+    """W_x E[y] + b of every word, where only the first layer's gates read the embeddings, and it stays small."""
+    if isinstance(model, Transformer) or getattr(model, "readout", None) is not None:
+        return None
+    weight, stack = cast(Embedding, model.embedding).weight, cast(Stack, model.stack)
+    return stack.project(weight.detach()).detach() if len(weight) * stack.gates <= LARGEST_TABLE else None
 
 
 def _packed_layer(layer: Layer, precision: Precision) -> PackedLayer:
@@ -169,13 +181,26 @@ class Int8Linear(nn.Module):
         return torch.addcmul(other, y, scale, out=y)
 
 
+class Table(nn.Module):
+    """What a product makes of each word, looked up."""
+
+    def __init__(self, rows: Tensor):
+        super().__init__()
+        self.rows = rows
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Ids `[…]` → `[…, G·H]`."""
+        return nn.functional.embedding(ids, self.rows)
+
+
 class PackedCell(nn.Module):
     """A recurrent layer with packed weights: what `Cell` offers for decoding."""
 
     def __init__(self, cell: Cell, precision: Precision):
         super().__init__()
         self.kind, self.size = cell.kind, cell.size
-        self.x, self.h = _linear(cell.w_x, cell.b_x, precision), _linear(cell.w_h, None, precision)
+        self.x: nn.Module = _linear(cell.w_x, cell.b_x, precision)
+        self.h = _linear(cell.w_h, None, precision)
         self.b_n = cell.b_n
 
     def project(self, x: Tensor) -> Tensor:
