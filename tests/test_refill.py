@@ -30,6 +30,8 @@ PREFIXES = [[], [4], [4, 5, 4], [5], [], [0], [], [6, 6], [4], [], []]
 class Comings:
     """A toy's sentences, some at a time."""
 
+    writes_over = True
+
     def __init__(self, toy: ToyDecoder, sizes: list[int]):
         self.toy, self.sizes, self.come = toy, iter(sizes), 0
 

@@ -134,7 +134,7 @@ class _Blocks:
 
     def __init__(self, model: Decoding, blocks: list[list[Request]], device: torch.device):
         self.model, self.blocks, self.device = model, blocks, device
-        self.coming = iter(blocks)
+        self.coming, self.writes_over = iter(blocks), isinstance(model, Refilled)
 
     def next(self) -> Arrived | None:
         """Read the next block."""
@@ -148,8 +148,8 @@ class _Blocks:
         self, live: tuple[Memory, State], places: tuple[Tensor, Tensor], fresh: tuple[Memory, State], /
     ) -> tuple[Memory, State]:
         """Write the newcomers' rows over those of the sentences that are done."""
-        memory, longest = live[0], int(live[0].mask.any(0).sum())
-        if (width := fitting(longest)) < memory.mask.size(1):
+        memory, longest = live[0], max(int(part[0].mask.any(0).sum()) for part in (live, fresh))
+        if (width := fitting(longest)) != memory.mask.size(1):
             memory = memory.resized(width)
         put_rows(memory, places[0], fresh[0])
         return memory, cast(Refilled, self.model).admit(live[1], places[1], fresh[1])

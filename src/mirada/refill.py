@@ -28,6 +28,10 @@ class Arrived(NamedTuple):
 class Arrivals(Protocol):
     """Where the sentences come from, in their order."""
 
+    @property
+    def writes_over(self) -> bool:
+        """Whether `put` can be called at all."""
+
     def next(self) -> Arrived | None:
         """Some more; None when all have come."""
 
@@ -40,6 +44,8 @@ class Arrivals(Protocol):
 
 class Once:
     """All sentences at once."""
+
+    writes_over = False
 
     def __init__(self, arrived: Arrived):
         self.arrived: Arrived | None = arrived
@@ -90,11 +96,14 @@ def follow(search: Search, arrivals: Arrivals, rules: Rules) -> None:
         while len(group.sentences):
             turned = search.advance(group)
             places = turned.settled.nonzero().flatten()
-            fresh = list(_taken(len(places), waiting, groups))
-            group, places = _going_on(turned, places, sum(len(part.sentences) for part in fresh))
-            for part in fresh:
+            if not arrivals.writes_over:
+                group = _selected(turned, places)
+                continue
+            group = turned.group._replace(state=_reordered(turned.group.state, turned.rows))
+            for part in _taken(len(places), waiting, groups):
                 here, places = places.split((len(part.sentences), len(places) - len(part.sentences)))
                 group = _put(group, here, part, arrivals)
+            group = _closed_up(group, places, arrivals) if len(places) else group
 
 
 def _taken(count: int, waiting: list[Group], groups: Iterator[Group]) -> Iterator[Group]:
@@ -122,24 +131,41 @@ def _groups(search: Search, arrivals: Arrivals, rules: Rules) -> Iterator[Group]
         seen += arrived.rows
         while len(group.sentences) and group.tokens.size(1) < search.width:
             turned = search.advance(group)
-            group, _ = _going_on(turned, turned.settled.nonzero().flatten(), 0)
+            group = _selected(turned, turned.settled.nonzero().flatten())
         if len(group.sentences):
             yield group
 
 
-def _going_on(turned: Turned, places: Tensor, kept: int) -> tuple[Group, Tensor]:
-    """Drop the settled sentences, whose `places` these are, but for the first `kept`; and say where those are now."""
+def _selected(turned: Turned, settled: Tensor) -> Group:
+    """The group without the sentences in some places, everything copied."""
     group, rows, _ = turned
-    if len(places) == kept:
-        return group._replace(state=_reordered(group.state, rows)), places
-    stay = torch.ones(len(group.sentences), dtype=torch.bool, device=places.device)
-    stay[places[kept:]] = False
-    chosen = stay.nonzero().flatten()
+    if not len(settled):
+        return group._replace(state=_reordered(group.state, rows))
+    stay = _others(settled, len(group.sentences))
     if rows is None:
-        rows = torch.arange(group.tokens.numel(), device=places.device).view_as(group.tokens)
-    smaller = select_rows(group._replace(state=None), chosen)
-    state = select_rows(group.state, rows[chosen].flatten())
-    return smaller._replace(state=state), (stay.cumsum(0) - 1)[places[:kept]]
+        rows = torch.arange(group.tokens.numel(), device=stay.device).view_as(group.tokens)
+    state = select_rows(group.state, rows[stay].flatten())
+    return select_rows(group._replace(state=None), stay)._replace(state=state)
+
+
+def _closed_up(group: Group, settled: Tensor, arrivals: Arrivals) -> Group:
+    """The same, but only the last sentences are copied, over those that are settled; the rest stays where it is."""
+    left = len(group.sentences) - len(settled)
+    head, places = _cut(group, slice(left)), settled[settled < left]
+    if not len(places):
+        return head
+    last = left + _others(settled[settled >= left] - left, len(settled))
+    slots = group.tokens.size(1)
+    rows = (last[:, None] * slots + torch.arange(slots, device=last.device)).flatten()
+    movers = select_rows(group._replace(state=None), last)._replace(state=select_rows(group.state, rows))
+    return _put(head, places, movers, arrivals)
+
+
+def _others(places: Tensor, count: int) -> Tensor:
+    """All places of `count` but these."""
+    stay = torch.ones(count, dtype=torch.bool, device=places.device)
+    stay[places] = False
+    return stay.nonzero().flatten()
 
 
 def _reordered(state: Tree, rows: Tensor | None) -> Tree:

@@ -175,7 +175,7 @@ def _written(state: Written, width: int) -> tuple[Written, Past]:
     """Choose an entry for the new word of each hypothesis: one that is nobody's, or nobody's any more."""
     state = _with_room(state, width, 0)
     storage, kept = state.storage, state.storage.layers[0].keys
-    count, heads, room, _ = kept.shape
+    count, (_, heads, room, _) = len(state.sentence) // width, kept.shape
     columns = _free(state.own.view(count, width, room), width)  # [A, K]
     used = max(state.used, int(columns.max()) + 1)
     own = state.own.scatter(1, columns.view(-1, 1), 0)  # [N, room]
@@ -193,7 +193,7 @@ def _free(own: Tensor, count: int) -> Tensor:
 
 
 def _with_room(state: Written, width: int, used: int) -> Written:
-    """The state on storage whose rows are its sentences, in their order, with room for `used` entries and new ones.
+    """The state on storage whose first rows are its sentences, in their order, with room for `used` and new entries.
 
     The storage stays as long as nobody has left and it has room, but not too much. Entries of hypotheses that were
     given up are written over, so a state that others went on from is of no use any more.
@@ -202,7 +202,7 @@ def _with_room(state: Written, width: int, used: int) -> Written:
     if storage.writings != state.writings:
         raise RuntimeError("this state was gone on from; a search goes on from the last state only")
     room = layer.size(2)
-    in_place = len(layer) == len(rows) and torch.equal(rows, torch.arange(len(rows), device=rows.device))
+    in_place = torch.equal(rows, torch.arange(len(rows), device=rows.device))
     if in_place and max(used, state.used + width) <= room:
         return state
     marks = state.own.view(len(rows), width, room).amax(1) == 0  # [A, room]
@@ -218,8 +218,8 @@ def _with_room(state: Written, width: int, used: int) -> Written:
 
 def _look_back(projected: Tensor, kept: KeyValue, past: Past) -> Tensor:
     """Self-attention of the new words `[N, 3d]` over each one's own entries, the new ones written down: `[N, d]`."""
-    count, heads, _, size = kept.keys.shape
-    query, key, value = projected.view(count, -1, 3, heads, size).permute(2, 0, 3, 1, 4)  # each [A, h, K, d_k]
+    (_, heads, _, size), width = kept.keys.shape, past.own.size(1)
+    query, key, value = projected.view(-1, width, 3, heads, size).permute(2, 0, 3, 1, 4)  # each [A, h, K, d_k]
     for part, new in zip(kept, (key, value), strict=True):
         part.view(-1, size).index_copy_(0, past.places, new.reshape(-1, size))
     return _attend(query, kept, past.own)[0]
@@ -228,7 +228,7 @@ def _look_back(projected: Tensor, kept: KeyValue, past: Past) -> Tensor:
 def _attend(query: Tensor, kept: KeyValue, added: Tensor) -> tuple[Tensor, Tensor]:
     """softmax(QKᵀ + added) V of `[A, h, K, d_k]` over as many entries as `added` has: output `[N, d]` and weights."""
     count, heads, width, size = query.shape
-    keys, values = (part.flatten(0, 1)[:, : added.size(2)] for part in kept)  # [A·h, used, d_k]
+    keys, values = (part[:count].flatten(0, 1)[:, : added.size(2)] for part in kept)  # [A·h, used, d_k]
     query = query.reshape(count * heads, width, size)
     weights = torch.baddbmm(added, query, keys.transpose(1, 2)).softmax(-1)  # [A·h, K, used]
     output = torch.bmm(weights, values).view(count, heads, width, size)
