@@ -23,8 +23,9 @@ def label(row: Row) -> str:
 
 
 def threads(row: Row) -> Any:
-    """Threads of torch, which a row of scaling tells itself."""
-    return row.get("threads") or row.get("machine", {}).get("threads")
+    """Threads at work: those of torch, which a row of scaling tells itself, or of workers with so many each."""
+    each = row.get("intra_threads")
+    return row.get("threads") or (each * row["workers"] if each else row.get("machine", {}).get("threads"))
 
 
 def work_name(row: Row) -> str:
