@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from mirada.models.base import Memory, State, Step
-from mirada.models.packed import Decoding, Int8Linear, PackedCell, PackedLinear, Table, can_pack, packed
+from mirada.models.packed import Decoding, Int8Linear, PackedCell, PackedLinear, Precision, Table, can_pack, packed
 from mirada.models.packed_transformer import PackedTransformer, Spoken
 from mirada.models.recurrence import Cell
+from mirada.models.scripted import layers
 from mirada.trees import select_rows
 from models.systems import FAMILIES, LENGTHS, SOURCE, TARGET, Options, assert_same, build, some_systems
 
@@ -97,6 +98,40 @@ def test_the_model_stays_as_it_is_and_shares_what_is_small() -> None:
     assert twin.encoder.embedding.weight is model.encoder.embedding.weight
     assert [type(part) for part in model.modules()] == kinds
     assert all(torch.equal(value, weights[name]) for name, value in model.named_parameters())
+
+
+@pytest.mark.parametrize("precision", ["float32", pytest.param("int8", marks=BY_8_BITS)])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_step_in_one_call_is_the_same_written_in_python(
+    norm: str, precision: Precision, all_sizes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = build(some_systems("transformer", None)[0] | {"norm": norm}, dtype=torch.float32)
+    twin = packed(model, precision)
+    assert isinstance(twin.layers, torch.jit.ScriptFunction), "or every search is slower: torch could not compile it"
+    found = [follow(twin)]
+    monkeypatch.delattr("torch.jit.script")
+    assert packed(model, precision).layers is layers
+    found.append(follow(packed(model, precision)))
+    assert_same(*found, 1e-6, norm)
+
+
+def test_a_state_is_gone_on_from_once(all_sizes: None) -> None:
+    model = packed(build(some_systems("transformer", None)[0], dtype=torch.float32))
+    with torch.inference_mode():
+        memory = model.encode(SOURCE, LENGTHS)
+        state = model.step(TARGET[:, 0], model.start(memory), memory).state
+        model.step(TARGET[:, 1], state, memory)
+        with pytest.raises(RuntimeError, match="this state was gone on from; a search goes on from the last state"):
+            model.step(TARGET[:, 1], state, memory)
+
+
+def test_weights_are_not_forced_on_a_copy_for_searching(all_sizes: None) -> None:
+    model = packed(build(some_systems("transformer", None)[0], dtype=torch.float32))
+    with torch.inference_mode():
+        memory = model.encode(SOURCE, LENGTHS)
+        forced = memory._replace(forced=memory.mask[:, None].float())
+        with pytest.raises(ValueError, match="weights are forced on the model itself, not on its copy for searching"):
+            model.step(TARGET[:, 0], model.start(memory), forced)
 
 
 def test_words_are_looked_up_where_that_takes_little_room(all_sizes: None, monkeypatch: pytest.MonkeyPatch) -> None:

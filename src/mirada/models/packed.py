@@ -24,8 +24,9 @@ from mirada.models.base import Memory, State, Step
 from mirada.models.classic import Classic
 from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.luong import Luong
-from mirada.models.packed_transformer import PackedLayer, PackedTransformer, Spoken
+from mirada.models.packed_transformer import PackedTransformer, Spoken
 from mirada.models.recurrence import Cell, CellState, Stack
+from mirada.models.scripted import int8_product
 from mirada.models.transformer import Heads, Layer, Transformer
 
 TINY = torch.finfo(torch.float32).tiny
@@ -79,11 +80,11 @@ def packed(model: Classic | Bahdanau | Luong | Transformer, precision: Precision
     shared = {id(weights): weights for weights in model.parameters()}
     twin = copy.deepcopy(model, cast(Any, shared)).eval()
     table = _table(twin)
-    products = [_packed_layer(cast(Layer, layer), precision) for layer in getattr(twin, "decoder", [])]
+    weights = [part for layer in getattr(twin, "decoder", []) for part in _layer_weights(cast(Layer, layer), precision)]
     _pack_children(twin, precision)
     if table is not None and isinstance(cell := cast(Stack, twin.stack).cells[0], PackedCell):
         cast(Any, twin).embedding, cell.x = nn.Identity(), Table(table)
-    return PackedTransformer(twin, products) if isinstance(twin, Transformer) else twin
+    return PackedTransformer(twin, weights) if isinstance(twin, Transformer) else twin
 
 
 def _table(model: nn.Module) -> Tensor | None:
@@ -94,20 +95,34 @@ def _table(model: nn.Module) -> Tensor | None:
     return stack.project(weight.detach()).detach() if len(weight) * stack.gates <= LARGEST_TABLE else None
 
 
-def _packed_layer(layer: Layer, precision: Precision) -> PackedLayer:
-    """The products of a decoder layer that are made of other weights than the layer's own."""
+def _scaled(layer: Layer) -> list[nn.Linear]:
+    """W_q / √d_k, W_k and W_v of a layer's look back as one product, and W_q / √d_k of its look at the source."""
 
-    def joined(parts: list[nn.Linear], scales: list[float]) -> nn.Module:
+    def joined(parts: list[nn.Linear], scales: list[float]) -> nn.Linear:
         merged = nn.Linear(parts[0].in_features, sum(part.out_features for part in parts), device="meta")
         biases = [part.weight.new_zeros(part.out_features) if part.bias is None else part.bias for part in parts]
         weights = [part.weight.detach() * scale for part, scale in zip(parts, scales, strict=True)]
         merged.weight = nn.Parameter(torch.cat(weights))
         merged.bias = nn.Parameter(torch.cat([b.detach() * scale for b, scale in zip(biases, scales, strict=True)]))
-        return _pack(merged, precision)
+        return merged
 
     own, cross = layer.self_heads, cast(Heads, layer.cross_heads)
     scale = (own.q.out_features // own.heads) ** -0.5
-    return PackedLayer(joined([own.q, own.k, own.v], [scale, 1, 1]), joined([cross.q], [scale]))
+    return [joined([own.q, own.k, own.v], [scale, 1, 1]), joined([cross.q], [scale])]
+
+
+def _layer_weights(layer: Layer, precision: Precision) -> list[list[Tensor]]:
+    """What scripted.py reads of a layer that is not packed yet."""
+    (back, source), heads = _scaled(layer), cast(Heads, layer.cross_heads)
+    products = [back, layer.self_heads.o, source, heads.o, layer.ff_in, layer.ff_out]
+    return [_tensors(_pack(part, precision)) for part in products] + [_tensors(part) for part in layer.norms]
+
+
+def _tensors(module: nn.Module) -> list[Tensor]:
+    """Weight and bias, and what belongs to 8 bits."""
+    tensors = [cast(Tensor, module.weight), cast(Tensor, module.bias)]
+    more = [module.scales, module.zeros] if isinstance(module, Int8Linear) else []
+    return [tensor.detach() if isinstance(tensor, nn.Parameter) else tensor for tensor in tensors] + more
 
 
 def _pack_children(module: nn.Module, precision: Precision) -> None:
@@ -172,13 +187,7 @@ class Int8Linear(nn.Module):
 
     def added(self, x: Tensor, other: Tensor) -> Tensor:
         """x Wᵀ + other, without b."""
-        scale = x.abs().amax(-1, keepdim=True).clamp_(min=TINY).div_(127)  # s_n
-        # By way of signed numbers, for that is vectorised in torch; with the sign bit turned, 128 stands for 0.
-        rounded = (x / scale).round_().to(torch.int8).bitwise_xor_(-128).view(torch.uint8)
-        y = torch.ops.onednn.qlinear_pointwise(
-            rounded, 1.0, 128, self.weight, self.scales, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
-        )
-        return torch.addcmul(other, y, scale, out=y)
+        return int8_product(x, [self.weight, self.bias, self.scales, self.zeros], other)
 
 
 class Table(nn.Module):

@@ -14,9 +14,11 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.jit._fuser import optimized_execution
 from torch.nn.functional import pad
 
 from mirada.models.base import Memory, fitting
+from mirada.models.scripted import compiled, layers
 from mirada.models.transformer import KeyValue, Layer, Transformer, positions
 
 ROOM = 8  # entries that storage grows by, at least
@@ -75,21 +77,16 @@ class Spoken(NamedTuple):
         return weights.mean(1).flatten(0, 1)
 
 
-class PackedLayer(NamedTuple):
-    """The products of a decoder layer that are not in the layer itself."""
-
-    looking_back: nn.Module  # W_q / √d_k, W_k and W_v in one
-    looking_at_source: nn.Module  # W_q / √d_k
-
-
 class PackedTransformer(nn.Module):
     """`encode`, `start` and `step` of a Transformer whose products are packed; of a step only what a search reads."""
 
-    def __init__(self, inner: Transformer, products: list[PackedLayer]):
+    def __init__(self, inner: Transformer, weights: list[list[Tensor]]):
         super().__init__()
-        self.inner, self.products = inner, products
-        self.heads = cast(Layer, inner.decoder[0]).self_heads.heads
+        self.inner, self.weights = inner, weights  # of all layers, as scripted.py reads them
+        first = cast(Layer, inner.decoder[0])
+        self.heads, self.pre_norm = first.self_heads.heads, first.pre_norm
         self.positions = positions(0, 64, inner.embedding.weight.detach())
+        self.layers = compiled(layers)
 
     def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         """Read the source, as the Transformer does; its keys and values are laid out as the products read them."""
@@ -129,39 +126,11 @@ class PackedTransformer(nn.Module):
         hidden_by = memory.states.new_zeros(memory.mask.shape).masked_fill_(~memory.mask, -inf)  # [A, S]
         unseen = hidden_by.repeat_interleave(self.heads, 0)[:, None]  # [A·h, 1, S] added to the scores
         x = self.inner.embedding(token) * self.inner.scale + self._positions(state.length)  # [N, d]
-        for depth, layer in enumerate(self.inner.decoder):
-            kept = (state.storage.layers[depth], memory.keys[depth])
-            x, weights = self._layer(cast(Layer, layer), self.products[depth], x, kept, (past, unseen))
+        kept, source = ([part for pair in pairs for part in pair] for pairs in (state.storage.layers, memory.keys))
+        with optimized_execution(False):  # it gains nothing, and is slow at first
+            x, weights = self.layers(x, self.weights, kept, source, (*past, unseen), self.pre_norm)
         hidden = cast(Tensor, self.inner.decoder_norm(x))
         return Spoken(self.inner.logits(hidden), state._replace(length=state.length + 1), hidden, weights)
-
-    def _layer(
-        self,
-        layer: Layer,
-        products: PackedLayer,
-        x: Tensor,
-        kept: tuple[KeyValue, KeyValue],
-        seen: tuple[Past, Tensor],
-    ) -> tuple[Tensor, Tensor]:
-        """A decoder layer: its output `[N, d]`, and its weights over the source `[A·h, K, S]`."""
-        looked: list[Tensor] = []
-
-        def look_back(y: Tensor) -> Tensor:
-            return cast(Tensor, layer.self_heads.o(_look_back(products.looking_back(y), kept[0], seen[0])))
-
-        def look_at_source(y: Tensor) -> Tensor:
-            count, heads, _, size = kept[1].keys.shape
-            query = products.looking_at_source(y).view(count, -1, heads, size).transpose(1, 2)  # [A, h, K, d_k]
-            output, weights = _attend(query, kept[1], seen[1])
-            looked.append(weights)
-            return cast(Tensor, layer.cross_heads.o(output))  # type: ignore[union-attr]
-
-        def feed_forward(y: Tensor) -> Tensor:
-            return cast(Tensor, layer.ff_out(layer.ff_in(y).relu_()))
-
-        x = layer.residual(x, look_back, layer.norms[0])
-        x = layer.residual(x, look_at_source, layer.norms[1])
-        return layer.residual(x, feed_forward, layer.norms[2]), looked[0]
 
     def _positions(self, length: Tensor) -> Tensor:
         """What stands for the next position of each hypothesis: `[N]` → `[N, d]`."""
@@ -214,22 +183,3 @@ def _with_room(state: Written, width: int, used: int) -> Written:
     sentence = torch.arange(len(rows), device=rows.device).repeat_interleave(width)
     own = pad(state.own[:, :last], (0, room - last), value=-inf)
     return Written(sentence, own, state.length, storage.copy(rows, last, room), 0, last)
-
-
-def _look_back(projected: Tensor, kept: KeyValue, past: Past) -> Tensor:
-    """Self-attention of the new words `[N, 3d]` over each one's own entries, the new ones written down: `[N, d]`."""
-    (_, heads, _, size), width = kept.keys.shape, past.own.size(1)
-    query, key, value = projected.view(-1, width, 3, heads, size).permute(2, 0, 3, 1, 4)  # each [A, h, K, d_k]
-    for part, new in zip(kept, (key, value), strict=True):
-        part.view(-1, size).index_copy_(0, past.places, new.reshape(-1, size))
-    return _attend(query, kept, past.own)[0]
-
-
-def _attend(query: Tensor, kept: KeyValue, added: Tensor) -> tuple[Tensor, Tensor]:
-    """softmax(QKᵀ + added) V of `[A, h, K, d_k]` over as many entries as `added` has: output `[N, d]` and weights."""
-    count, heads, width, size = query.shape
-    keys, values = (part[:count].flatten(0, 1)[:, : added.size(2)] for part in kept)  # [A·h, used, d_k]
-    query = query.reshape(count * heads, width, size)
-    weights = torch.baddbmm(added, query, keys.transpose(1, 2)).softmax(-1)  # [A·h, K, used]
-    output = torch.bmm(weights, values).view(count, heads, width, size)
-    return output.transpose(1, 2).reshape(count * width, heads * size), weights

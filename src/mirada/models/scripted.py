@@ -1,0 +1,118 @@
+"""A Transformer's decoder layers in one step of a search: plain functions of tensors, which TorchScript compiles.
+
+A step is some 250 calls from Python, and searches side by side wait for each other's at every one of them: compiled,
+it is one. The same source runs as Python where it cannot be compiled, and says what the layers of transformer.py say.
+
+Weights come as lists: of a product [W, b], W laid out for oneDNN or plain, or [W, b, scales, zeros] in 8 bits; of a
+norm [weight, bias]. A layer has nine: the products q·k·v, o, q, o, ff_in, ff_out, and the norms of its three parts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import layer_norm, linear
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """TorchScript's version of a function; the function itself where torch cannot make one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # it will go from torch some day; then this is slower
+            return cast(Callable[..., Any], torch.jit.script(function))
+    except (AttributeError, OSError, RuntimeError):
+        return function
+
+
+def to_bytes(x: Tensor, scale: Tensor) -> Tensor:
+    """x / scale, rounded, as bytes where 128 stands for 0. Signed numbers come between, for torch is fast at those."""
+    return (x / scale).round_().to(torch.int8).bitwise_xor_(-128).to(torch.uint8)
+
+
+def row_scale(x: Tensor) -> Tensor:
+    """What brings the largest number of each row to 127: `[…, I]` → `[…, 1]`."""
+    return x.abs().amax([-1], keepdim=True).clamp_(min=1.1754943508222875e-38).div_(127)
+
+
+def int8_product(x: Tensor, weights: list[Tensor], other: Tensor) -> Tensor:
+    """x Wᵀ + other, where W is s_o W', x is s_n x', both rounded to 8 bits: s_n s_o (x' W'ᵀ) + other."""
+    scale = row_scale(x)
+    y = torch.ops.onednn.qlinear_pointwise(
+        to_bytes(x, scale), 1.0, 128, weights[0], weights[2], weights[3], None, 1.0, 0, torch.float32, "none", [], ""
+    )
+    return torch.addcmul(other, y, scale, out=y)
+
+
+def product(x: Tensor, weights: list[Tensor]) -> Tensor:
+    """x Wᵀ + b: `[N, I]` → `[N, O]`."""
+    if len(weights) == 4:
+        return int8_product(x, weights, weights[1])
+    if weights[0].is_mkldnn:
+        return torch.ops.mkldnn._linear_pointwise(x, weights[0], weights[1], "none", [], "")  # type: ignore[no-any-return]
+    return linear(x, weights[0], weights[1])
+
+
+def norm(x: Tensor, weights: list[Tensor]) -> Tensor:
+    """The layer norm."""
+    return layer_norm(x, (x.size(-1),), weights[0], weights[1])
+
+
+def look(query: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Tensor, Tensor]:
+    """softmax(QKᵀ + added) V of `[A, h, K, d_k]` over as many entries as `added` has: output `[N, d]` and weights."""
+    count, heads, width, size = query.shape
+    keys = keys[:count].flatten(0, 1)[:, : added.size(2)]  # [A·h, used, d_k]
+    values = values[:count].flatten(0, 1)[:, : added.size(2)]
+    query = query.reshape(count * heads, width, size)
+    weights = torch.baddbmm(added, query, keys.transpose(1, 2)).softmax(-1)  # [A·h, K, used]
+    output = torch.bmm(weights, values).view(count, heads, width, size)
+    return output.transpose(1, 2).reshape(count * width, heads * size), weights
+
+
+def look_back(projected: Tensor, keys: Tensor, values: Tensor, places: Tensor, own: Tensor) -> Tensor:
+    """Self-attention of the new words `[N, 3d]` over each one's own entries, the new ones written down: `[N, d]`."""
+    heads, size = keys.size(1), keys.size(3)
+    parts = projected.view(-1, own.size(1), 3, heads, size).permute(2, 0, 3, 1, 4)  # [3, A, h, K, d_k]
+    keys.view(-1, size).index_copy_(0, places, parts[1].reshape(-1, size))
+    values.view(-1, size).index_copy_(0, places, parts[2].reshape(-1, size))
+    return look(parts[0], keys, values, own)[0]
+
+
+def look_at_source(query: Tensor, keys: Tensor, values: Tensor, unseen: Tensor) -> tuple[Tensor, Tensor]:
+    """Attention of `[N, d]` over the source: output `[N, d]` and weights `[A·h, K, S]`."""
+    query = query.view(keys.size(0), -1, keys.size(1), keys.size(3)).transpose(1, 2)  # [A, h, K, d_k]
+    return look(query, keys, values, unseen)
+
+
+def layers(
+    x: Tensor,
+    weights: list[list[Tensor]],
+    past: list[Tensor],
+    source: list[Tensor],
+    marks: tuple[Tensor, Tensor, Tensor],
+    pre_norm: bool,
+) -> tuple[Tensor, Tensor]:
+    """All layers for new words `[N, d]`: output `[N, d]`, and the last one's weights over the source `[A·h, K, S]`.
+
+    `past` and `source` are keys and values of each layer in turn, `[A, h, …, d_k]`. `marks`: where the new entries go
+    `[A·h·K]`, what is added to the scores of the past `[A·h, K, used]` and of the source `[A·h, 1, S]`.
+    """
+    places, own, unseen = marks
+    seen = own
+    for depth in range(len(past) // 2):
+        layer = weights[9 * depth : 9 * (depth + 1)]
+        keys, values = past[2 * depth], past[2 * depth + 1]
+        y = norm(x, layer[6]) if pre_norm else x
+        x = x + product(look_back(product(y, layer[0]), keys, values, places, own), layer[1])
+        x = x if pre_norm else norm(x, layer[6])
+        y = norm(x, layer[7]) if pre_norm else x
+        y, seen = look_at_source(product(y, layer[2]), source[2 * depth], source[2 * depth + 1], unseen)
+        x = x + product(y, layer[3])
+        x = x if pre_norm else norm(x, layer[7])
+        y = norm(x, layer[8]) if pre_norm else x
+        x = x + product(product(y, layer[4]).relu_(), layer[5])
+        x = x if pre_norm else norm(x, layer[8])
+    return x, seen
