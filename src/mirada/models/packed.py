@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from mirada.models import scripted
 from mirada.models.attention import AdditiveScore, ConcatScore
 from mirada.models.bahdanau import Bahdanau
 from mirada.models.base import Memory, State, Step
@@ -26,7 +27,7 @@ from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.luong import Luong
 from mirada.models.packed_transformer import PackedTransformer, Spoken
 from mirada.models.recurrence import Cell, CellState, Stack
-from mirada.models.scripted import int8_product
+from mirada.models.scripted import Compiled
 from mirada.models.transformer import Heads, Layer, Transformer
 
 TINY = torch.finfo(torch.float32).tiny
@@ -180,6 +181,7 @@ class Int8Linear(nn.Module):
         self.weight = torch.ops.onednn.qlinear_prepack(rounded, None)
         self.zeros = torch.zeros(len(weight), dtype=torch.int32)
         self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
+        self.product = Compiled(scripted.int8_product)
 
     def forward(self, x: Tensor) -> Tensor:
         """`[…, I]` → `[…, O]`."""
@@ -187,7 +189,7 @@ class Int8Linear(nn.Module):
 
     def added(self, x: Tensor, other: Tensor) -> Tensor:
         """x Wᵀ + other, without b."""
-        return int8_product(x, [self.weight, self.bias, self.scales, self.zeros], other)
+        return cast(Tensor, self.product(x, [self.weight, self.bias, self.scales, self.zeros], other))
 
 
 class Table(nn.Module):
@@ -209,8 +211,15 @@ class PackedCell(nn.Module):
         super().__init__()
         self.kind, self.size = cell.kind, cell.size
         self.x: nn.Module = _linear(cell.w_x, cell.b_x, precision)
-        self.h = _linear(cell.w_h, None, precision)
-        self.b_n = cell.b_n
+        bias = cell.w_h.new_zeros(len(cell.w_h)).detach()
+        if cell.b_n is not None:
+            bias[2 * self.size :] = cell.b_n.detach()
+        self.weights = _tensors(_linear(cell.w_h, bias, precision))
+        lstm = self.kind == "lstm"
+        self.one, self.all = (
+            Compiled(scripted.lstm if lstm else scripted.gru),
+            Compiled(scripted.lstm_scan if lstm else scripted.gru_scan),
+        )
 
     def project(self, x: Tensor) -> Tensor:
         """W_x x + b: `[…, I]` → `[…, G·H]`."""
@@ -218,40 +227,19 @@ class PackedCell(nn.Module):
 
     def step(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
         """One step, as `Cell.step`; there is no dropout in decoding."""
-        h = state[0]
-        if self.kind == "lstm":
-            return _lstm(self.h.added(h, x_gates), state[1])
-        return _gru(x_gates, self.h(h), cast(Tensor, self.b_n), h)
+        return self._state(self.one(x_gates, *state, self.weights))
 
     def scan(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
         """All steps, as `Cell.scan`: every state, each part `[T, N, H]`."""
-        states = []
-        for gates in x_gates:
-            state = self.step(gates, state)
-            states.append(state)
-        return tuple(torch.stack(part) for part in zip(*states, strict=True))
+        return self._state(self.all(x_gates, *state, self.weights))
 
     def zero_state(self, like: Tensor, rows: int) -> CellState:
         """A state of zeros."""
         return tuple(like.new_zeros(rows, self.size) for _ in range(2 if self.kind == "lstm" else 1))
 
+    def _state(self, parts: Any) -> CellState:
+        return cast(CellState, parts) if self.kind == "lstm" else (parts,)
+
 
 def _linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> PackedLinear | Int8Linear:
     return Int8Linear(weight, bias) if precision == "int8" else PackedLinear(weight, bias)
-
-
-def _lstm(gates: Tensor, c: Tensor) -> CellState:
-    """`lstm_step` in place of the gates, which nobody else has."""
-    size = c.size(-1)
-    gates[:, : 3 * size].sigmoid_()
-    i, f, o, g = gates.split(size, 1)
-    c = (f * c).addcmul_(i, g.tanh_())
-    return c.tanh().mul_(o), c
-
-
-def _gru(x_gates: Tensor, h_gates: Tensor, b_n: Tensor, h: Tensor) -> CellState:
-    """`gru_step` in place of the state's part of the gates, which nobody else has."""
-    size = h.size(-1)
-    r, z = h_gates[:, : 2 * size].add_(x_gates[:, : 2 * size]).sigmoid_().split(size, 1)
-    n = torch.addcmul(x_gates[:, 2 * size :], h_gates[:, 2 * size :].add_(b_n), r).tanh_()
-    return (torch.lerp(n, h, z),)

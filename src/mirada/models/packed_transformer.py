@@ -14,11 +14,10 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.jit._fuser import optimized_execution
 from torch.nn.functional import pad
 
 from mirada.models.base import Memory, fitting
-from mirada.models.scripted import compiled, layers
+from mirada.models.scripted import Compiled, layers
 from mirada.models.transformer import KeyValue, Layer, Transformer, positions
 
 ROOM = 8  # entries that storage grows by, at least
@@ -86,7 +85,7 @@ class PackedTransformer(nn.Module):
         first = cast(Layer, inner.decoder[0])
         self.heads, self.pre_norm = first.self_heads.heads, first.pre_norm
         self.positions = positions(0, 64, inner.embedding.weight.detach())
-        self.layers = compiled(layers)
+        self.layers = Compiled(layers)
 
     def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         """Read the source, as the Transformer does; its keys and values are laid out as the products read them."""
@@ -127,8 +126,7 @@ class PackedTransformer(nn.Module):
         unseen = hidden_by.repeat_interleave(self.heads, 0)[:, None]  # [A·h, 1, S] added to the scores
         x = self.inner.embedding(token) * self.inner.scale + self._positions(state.length)  # [N, d]
         kept, source = ([part for pair in pairs for part in pair] for pairs in (state.storage.layers, memory.keys))
-        with optimized_execution(False):  # it gains nothing, and is slow at first
-            x, weights = self.layers(x, self.weights, kept, source, (*past, unseen), self.pre_norm)
+        x, weights = self.layers(x, self.weights, kept, source, (*past, unseen), self.pre_norm)
         hidden = cast(Tensor, self.inner.decoder_norm(x))
         return Spoken(self.inner.logits(hidden), state._replace(length=state.length + 1), hidden, weights)
 

@@ -1,7 +1,8 @@
-"""A Transformer's decoder layers in one step of a search: plain functions of tensors, which TorchScript compiles.
+"""What a step of a search computes, as plain functions of tensors that TorchScript compiles.
 
-A step is some 250 calls from Python, and searches side by side wait for each other's at every one of them: compiled,
-it is one. The same source runs as Python where it cannot be compiled, and says what the layers of transformer.py say.
+A step of a Transformer is some 250 calls from Python, and searches side by side wait for each other's at every one of
+them: compiled, its layers are one. The same source runs as Python where it cannot be compiled, and says what the layers
+of transformer.py and the cells of recurrence.py say; their plain twins are there.
 
 Weights come as lists: of a product [W, b], W laid out for oneDNN or plain, or [W, b, scales, zeros] in 8 bits; of a
 norm [weight, bias]. A layer has nine: the products q·k·v, o, q, o, ff_in, ff_out, and the norms of its three parts.
@@ -11,21 +12,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.jit._fuser import optimized_execution
 from torch.nn.functional import layer_norm, linear
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+class Compiled:
     """TorchScript's version of a function; the function itself where torch cannot make one."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # it will go from torch some day; then this is slower
-            return cast(Callable[..., Any], torch.jit.script(function))
-    except (AttributeError, OSError, RuntimeError):
-        return function
+
+    def __init__(self, function: Callable[..., Any]):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # some day torch will not have it: slower then
+                self.run: Callable[..., Any] = torch.jit.script(function)
+        except (AttributeError, OSError, RuntimeError):
+            self.run = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it as it is: torch's optimiser gains nothing here, and takes 40 ms at first."""
+        with optimized_execution(False):
+            return self.run(*arguments)
 
 
 def to_bytes(x: Tensor, scale: Tensor) -> Tensor:
@@ -116,3 +125,48 @@ def layers(
         x = x + product(product(y, layer[4]).relu_(), layer[5])
         x = x if pre_norm else norm(x, layer[8])
     return x, seen
+
+
+def added(x: Tensor, weights: list[Tensor], other: Tensor) -> Tensor:
+    """x Wᵀ + other, without b."""
+    if len(weights) == 4:
+        return int8_product(x, weights, other)
+    return torch.ops.mkldnn._linear_pointwise(x, other, weights[0], None, "add")  # type: ignore[no-any-return]
+
+
+def lstm(x_gates: Tensor, h: Tensor, c: Tensor, weights: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """h' and c' by `lstm_step` of recurrence.py, in place of the gates, which nobody else has."""
+    size = c.size(-1)
+    gates = added(h, weights, x_gates)
+    gates[:, : 3 * size].sigmoid_()
+    i, f, o, g = gates.split(size, 1)
+    c = (f * c).addcmul_(i, g.tanh_())
+    return c.tanh().mul_(o), c
+
+
+def gru(x_gates: Tensor, h: Tensor, weights: list[Tensor]) -> Tensor:
+    """h' by `gru_step`, in place of the state's part of the gates; b_n is in the product's b."""
+    size = h.size(-1)
+    h_gates = product(h, weights)
+    r, z = h_gates[:, : 2 * size].add_(x_gates[:, : 2 * size]).sigmoid_().split(size, 1)
+    n = torch.addcmul(x_gates[:, 2 * size :], h_gates[:, 2 * size :], r).tanh_()
+    return torch.lerp(n, h, z)
+
+
+def lstm_scan(x_gates: Tensor, h: Tensor, c: Tensor, weights: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """All steps: `[T, N, 4H]` → every h and every c, `[T, N, H]`."""
+    hidden, cells = [h], [c]
+    for t in range(x_gates.size(0)):
+        h, c = lstm(x_gates[t], h, c, weights)
+        hidden.append(h)
+        cells.append(c)
+    return torch.stack(hidden[1:]), torch.stack(cells[1:])
+
+
+def gru_scan(x_gates: Tensor, h: Tensor, weights: list[Tensor]) -> Tensor:
+    """All steps: `[T, N, 3H]` → every h, `[T, N, H]`."""
+    hidden = [h]
+    for t in range(x_gates.size(0)):
+        h = gru(x_gates[t], h, weights)
+        hidden.append(h)
+    return torch.stack(hidden[1:])
