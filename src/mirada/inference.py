@@ -87,7 +87,7 @@ def search_all(
     batches = _batches(groups, requests, batch_size)
     refilled = isinstance(model, Refilled) and not with_attention and _has_gaps(batches, options)
     count = _jobs(len(batches), workers) if refilled else len(batches)
-    jobs = [batches[start::count] for start in range(count)]  # every so-manieth, so that all are equally long
+    jobs = [batches[start::count] for start in range(count)]  # every count-th batch, so that all are equally long
     searched = chain.from_iterable(chain.from_iterable(jobs))
     outputs = chain.from_iterable(spread(jobs, work, workers))
     found = {place: output for places, output in zip(searched, outputs, strict=True) for place in places}

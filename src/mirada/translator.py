@@ -119,10 +119,12 @@ class Translator:
         """The `n_best` outputs of each text, best first.
 
         `prefixes` force how outputs begin; `first` is the number of the first text, for warnings and for sampling.
-        No `batch_size` stands for as many as are fast and fit (mirada.inference.automatic). Raises DataError if there
-        are prefixes, but not one a text.
+        No `batch_size` stands for as many as are fast and fit (mirada.inference.automatic). Raises DataError for a
+        single text, and if there are prefixes, but not one a text.
         """
         options = options or self.config.search
+        if isinstance(texts, str):  # whose letters would be taken for texts
+            raise DataError("expected a list of texts, got one text; write [text]")
         if prefixes and len(prefixes) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
         pieces = self._pieces(texts, options, first)
