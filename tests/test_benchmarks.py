@@ -269,3 +269,10 @@ def test_the_style_is_that_of_the_package() -> None:
     assert median(lengths.values()) <= 12
     assert max(wide.values()) <= 8  # self included
     assert private == []
+
+
+def test_threads_of_workers_with_several_each_are_counted() -> None:
+    row = {"machine": {"threads": 2}}
+    assert grouping.threads(row) == 2
+    assert grouping.threads(row | {"workers": 1, "intra_threads": 1}) == 1
+    assert grouping.threads(row | {"workers": 2, "intra_threads": 4}) == 8

@@ -258,3 +258,9 @@ def test_a_corpus_that_would_hurt(model_folder, tmp_path):
     strange = write_pairs(tmp_path / "d", [("жук", "un gato")])
     found = json.loads(mirada("data", "check", *good, "--test-tsv", strange, "--json").output)["findings"]
     assert "unknown_tokens" in {finding["kind"] for finding in found}
+
+
+def test_garbage_is_not_looked_for_while_a_command_starts_and_ends():
+    code = "import gc, sys; sys.argv = ['mirada', '--version']; from mirada.cli import YOUNG, main; main(); "
+    code += "assert gc.get_threshold()[0] == YOUNG and gc.get_freeze_count() > 1000"
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0

@@ -213,13 +213,13 @@ def test_every_text_has_its_prefix_or_none_has(translator):
         translator.search(["a", "b"], prefixes=["el"])
 
 
-@ONE
 def test_one_text_is_not_taken_for_its_letters(translator):
     for ask in (translator.search, translator.translate):
         with pytest.raises(DataError, match=r"^expected a list of texts, got one text; write \[text\]$"):
             ask("a text")
 
 
+@ONE
 def test_a_prefix_longer_than_the_limit(translator):
     options = SearchConfig(beam_size=2, max_output_length=1)
     (output,) = translator.search(["cat"], options=options, prefixes=["el zorro rojo"])[0]

@@ -44,7 +44,9 @@ def test_rows_are_written_over_in_place_and_filled_up():
     tree = Pair(torch.arange(6.0).view(3, 2), (torch.ones(3, 2, 2), None, "name"))
     kept = tree.left
     fresh = Pair(torch.tensor([[7.0], [8.0]]), (torch.full((2, 1, 2), 9.0), None, "name"))
-    put_rows(tree, torch.tensor([2, 0]), fresh)
+    assert put_rows(tree, torch.tensor([2, 0]), fresh) is tree
     assert tree.left is kept
     assert kept.tolist() == [[8, 0], [2, 3], [7, 0]]
     assert tree.right[0].tolist() == [[[9, 9], [0, 0]], [[1, 1], [1, 1]], [[9, 9], [0, 0]]]
+    put_rows(tree.left, torch.tensor([1]), torch.tensor([[4.0, 5.0, 6.0]]))
+    assert kept.tolist() == [[8, 0], [4, 5], [7, 0]]

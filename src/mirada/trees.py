@@ -31,8 +31,8 @@ def select_rows(tree: Tree, rows: Tensor) -> Tree:
     return map_tensors(lambda leaf: leaf.index_select(0, rows), tree)
 
 
-def put_rows(tree: Tree, rows: Tensor, fresh: Tree) -> None:
-    """Write a tree's rows over `rows` of another of the same kind, in place; what is shorter is filled up with 0."""
+def put_rows(tree: Tree, rows: Tensor, fresh: Tree) -> Tree:
+    """Write a tree's rows over `rows` of another, in place; the shorter is filled up with 0, the longer cut."""
     if isinstance(tree, Tensor):
         new = cast(Tensor, fresh)
         missing = [size - own for size, own in zip(tree.shape[1:], new.shape[1:], strict=True)]
@@ -42,3 +42,4 @@ def put_rows(tree: Tree, rows: Tensor, fresh: Tree) -> None:
     elif isinstance(tree, tuple):
         for branch, new_branch in zip(tree, cast(Any, fresh), strict=True):
             put_rows(branch, rows, new_branch)
+    return tree

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mirada.models.base import Memory, State, Step
+from mirada.models.base import Memory, State, Step, fitting
 from mirada.models.packed import Decoding, Int8Linear, PackedCell, PackedLinear, Precision, Table, can_pack, packed
 from mirada.models.packed_transformer import PackedTransformer, Spoken
 from mirada.models.recurrence import Cell
-from mirada.models.scripted import layers
+from mirada.models.scripted import added, layers
 from mirada.trees import select_rows
 from models.systems import FAMILIES, LENGTHS, SOURCE, TARGET, Options, assert_same, build, some_systems
 
@@ -214,5 +214,29 @@ def test_a_packed_product_is_the_plain_one() -> None:
     weight, bias, x, other = torch.randn(30, 20), torch.randn(30), torch.randn(2, 3, 20), torch.randn(2, 3, 30)
     layer = PackedLinear(weight, bias)
     torch.testing.assert_close(layer(x), x @ weight.T + bias, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(layer.added(x, other), x @ weight.T + other, rtol=1e-5, atol=1e-5)
+    summed = added(x, [layer.weight, bias], other)
+    torch.testing.assert_close(summed, x @ weight.T + other, rtol=1e-5, atol=1e-5)
     assert layer(x[:0]).shape == (0, 3, 30)
+
+
+def test_widths_that_are_fast_for_the_softmax() -> None:
+    assert [fitting(width) for width in (1, 15, 16, 17, 24, 25)] == [16, 16, 16, 24, 24, 32]
+
+
+def test_a_memory_has_another_padding_and_is_the_same() -> None:
+    model = build({"decoder": "luong", "score": "general", **RECURRENT}, dtype=torch.float32)
+    with torch.inference_mode():
+        memory = model.encode(SOURCE, LENGTHS)
+        state = model.start(memory)
+        width = memory.mask.size(1)
+        for other in (memory.resized(fitting(width)), memory.resized(width), memory.resized(24).resized(width)):
+            assert other.mask.sum() == memory.mask.sum()
+            here, there = (model.step(TARGET[:, 0], state, one) for one in (other, memory))
+            assert_same([here.logits, here.attention[:, :width]], [there.logits, there.attention], 1e-6, width)
+
+
+def test_a_packed_transformer_keeps_no_product_twice(all_sizes: None) -> None:
+    twin = packed(build(some_systems("transformer", None)[0], dtype=torch.float32))
+    for layer in twin.inner.decoder:
+        products = [name for name, part in layer.named_modules() if isinstance(part, PackedLinear | nn.Linear)]
+        assert products == ["cross_heads.v", "cross_heads.k"]

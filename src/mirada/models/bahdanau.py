@@ -92,8 +92,7 @@ class Bahdanau(nn.Module):
 
     def admit(self, state: BahdanauState, rows: Tensor, fresh: BahdanauState) -> BahdanauState:
         """Let others take rows of a batch that is searched."""
-        put_rows(state, rows, fresh)
-        return state
+        return put_rows(state, rows, fresh)
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
         """All steps of known targets: word parts and readout in one product each, attention and update step by step."""

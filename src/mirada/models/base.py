@@ -49,6 +49,8 @@ class Memory(NamedTuple):
     def resized(self, width: int) -> Memory:
         """The same for other padding of the sources; `final` is left out, for it has been read."""
         more = width - self.mask.size(1)
+        if not more:
+            return self._replace(final=())
         keys = map_tensors(lambda part: pad(part, (0, 0, 0, more)), self.keys)
         return Memory(pad(self.states, (0, 0, 0, more)), pad(self.mask, (0, more)), keys, (), self.forced)
 

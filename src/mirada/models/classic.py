@@ -86,8 +86,7 @@ class Classic(nn.Module):
 
     def admit(self, state: ClassicState, rows: Tensor, fresh: ClassicState) -> ClassicState:
         """Let others take rows of a batch that is searched."""
-        put_rows(state, rows, fresh)
-        return state
+        return put_rows(state, rows, fresh)
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
         """All steps at once: the recurrence is one scan. There is no attention to return."""

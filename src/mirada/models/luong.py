@@ -97,8 +97,7 @@ class Luong(nn.Module):
 
     def admit(self, state: LuongState, rows: Tensor, fresh: LuongState) -> LuongState:
         """Let others take rows of a batch that is searched."""
-        put_rows(state, rows, fresh)
-        return state
+        return put_rows(state, rows, fresh)
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
         """All steps of known targets. Without input feeding nothing loops but the recurrence itself."""

@@ -30,7 +30,6 @@ from mirada.models.recurrence import Cell, CellState, Stack
 from mirada.models.scripted import Compiled
 from mirada.models.transformer import Heads, Layer, Transformer
 
-TINY = torch.finfo(torch.float32).tiny
 Precision = Literal["float32", "int8"]
 SMALLEST = {"float32": (1 << 16) + 1, "int8": 1 << 16}  # weights with fewer numbers are as fast as they are
 LARGEST_TABLE = 1 << 22  # numbers: 16 MB
@@ -82,6 +81,8 @@ def packed(model: Classic | Bahdanau | Luong | Transformer, precision: Precision
     twin = copy.deepcopy(model, cast(Any, shared)).eval()
     table = _table(twin)
     weights = [part for layer in getattr(twin, "decoder", []) for part in _layer_weights(cast(Layer, layer), precision)]
+    for layer in getattr(twin, "decoder", []):
+        _without_read(layer)
     _pack_children(twin, precision)
     if table is not None and isinstance(cell := cast(Stack, twin.stack).cells[0], PackedCell):
         cast(Any, twin).embedding, cell.x = nn.Identity(), Table(table)
@@ -117,6 +118,13 @@ def _layer_weights(layer: Layer, precision: Precision) -> list[list[Tensor]]:
     (back, source), heads = _scaled(layer), cast(Heads, layer.cross_heads)
     products = [back, layer.self_heads.o, source, heads.o, layer.ff_in, layer.ff_out]
     return [_tensors(_pack(part, precision)) for part in products] + [_tensors(part) for part in layer.norms]
+
+
+def _without_read(layer: Layer) -> None:
+    """Leave of a layer what the encoder needs, its keys and values: the rest is in `_layer_weights`."""
+    for owner, names in ((layer, ("self_heads", "ff_in", "ff_out")), (layer.cross_heads, ("q", "o"))):
+        for name in names:
+            setattr(owner, name, nn.Identity())
 
 
 def _tensors(module: nn.Module) -> list[Tensor]:
@@ -165,10 +173,6 @@ class PackedLinear(nn.Module):
         """`[…, I]` → `[…, O]`."""
         return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], ""))
 
-    def added(self, x: Tensor, other: Tensor) -> Tensor:
-        """x Wᵀ + other, without b."""
-        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self.weight, None, "add"))
-
 
 class Int8Linear(nn.Module):
     """x Wᵀ + b in whole numbers: W is s_o W', x is s_n x', both rounded to 8 bits, and x Wᵀ is s_n s_o (x' W'ᵀ)."""
@@ -176,7 +180,7 @@ class Int8Linear(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor | None):
         super().__init__()
         weight = weight.detach()
-        self.scales = weight.abs().amax(1).clamp_(min=TINY).div_(127)  # s_o
+        self.scales = scripted.row_scale(weight)[:, 0]  # s_o
         rounded = (weight / self.scales[:, None]).round_().to(torch.int8)
         self.weight = torch.ops.onednn.qlinear_prepack(rounded, None)
         self.zeros = torch.zeros(len(weight), dtype=torch.int32)

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 
 from mirada.models.base import Memory, fitting
 from mirada.models.scripted import Compiled, layers
-from mirada.models.transformer import KeyValue, Layer, Transformer, positions
+from mirada.models.transformer import Heads, KeyValue, Layer, Transformer, positions
 
 ROOM = 8  # entries that storage grows by, at least
 
@@ -83,7 +83,7 @@ class PackedTransformer(nn.Module):
         super().__init__()
         self.inner, self.weights = inner, weights  # of all layers, as scripted.py reads them
         first = cast(Layer, inner.decoder[0])
-        self.heads, self.pre_norm = first.self_heads.heads, first.pre_norm
+        self.heads, self.pre_norm = cast(Heads, first.cross_heads).heads, first.pre_norm
         self.positions = positions(0, 64, inner.embedding.weight.detach())
         self.layers = Compiled(layers)
 

@@ -44,7 +44,8 @@ def to_bytes(x: Tensor, scale: Tensor) -> Tensor:
 
 def row_scale(x: Tensor) -> Tensor:
     """What brings the largest number of each row to 127: `[…, I]` → `[…, 1]`."""
-    return x.abs().amax([-1], keepdim=True).clamp_(min=1.1754943508222875e-38).div_(127)
+    least = 1.1754943508222875e-38  # of normal numbers, so that a row of zeros is divided by something
+    return x.abs().amax([-1], keepdim=True).clamp_(min=least).div_(127)
 
 
 def int8_product(x: Tensor, weights: list[Tensor], other: Tensor) -> Tensor:
