@@ -1,6 +1,6 @@
 """The clock of a training: it stands where the progress bar would, and is told of every update as it ends.
 
-So what is measured is `mirada.training.train` itself: reading batches, forward, loss, backward, clipping, optimiser.
+So what is measured is `mirada.train.loop.train` itself: reading batches, forward, loss, backward, clipping, optimiser.
 """
 
 from __future__ import annotations

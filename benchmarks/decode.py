@@ -22,8 +22,8 @@ from benchmarks import flops, machine, rows, works
 from benchmarks.pieces import Pieces, prepare, text
 from benchmarks.train import OUT, version
 from mirada import Translation, Translator, load
-from mirada.config import SearchConfig
-from mirada.configfile import changed
+from mirada.config.configfile import changed
+from mirada.config.options import SearchConfig
 from mirada.errors import ConfigError
 
 LONGEST = 60  # tokens of an output, as for the peers

@@ -15,7 +15,7 @@ import torch
 from benchmarks import works
 from benchmarks.pieces import prepare
 from benchmarks.works import WORKS
-from mirada import training
+from mirada.train import loop
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     work = works.smaller(WORKS[given.work]) if given.quick else WORKS[given.work]
     data = given.folder.with_name(given.folder.name + ".data")
     pieces = prepare(work.task, given.pieces, data, **(works.FEW if given.quick else {}))
-    training.train(works.options(work, pieces, given.folder, updates=given.updates, epochs=given.epochs))
+    loop.train(works.options(work, pieces, given.folder, updates=given.updates, epochs=given.epochs))
 
 
 if __name__ == "__main__":

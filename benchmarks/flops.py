@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mirada.config import ModelConfig
+from mirada.config.options import ModelConfig
 
 GATES = {"lstm": 4, "gru": 3}
 TRAINING = 3

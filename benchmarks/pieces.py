@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirada.data.grammar import generate, tokens
+from mirada.corpora.grammar import generate, tokens
 from mirada.data.tokenizer import TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import SPECIAL_TOKENS
 from mirada.errors import DataError

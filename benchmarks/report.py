@@ -16,9 +16,9 @@ from benchmarks import tables
 from benchmarks.grouping import newest, work_name
 from benchmarks.machine import BUSY
 from benchmarks.rows import Row
-from mirada.report.document import Block, Plot, Report, Section, Series, Table
-from mirada.report.markdown import to_markdown
-from mirada.report.numbers import NONE, count
+from mirada.study.report.document import Block, Plot, Report, Section, Series, Table
+from mirada.study.report.markdown import to_markdown
+from mirada.study.report.numbers import NONE, count
 
 START, END = "<!-- measured: made by python -m benchmarks.report -->", "<!-- end of measured -->"
 TASKS = {"train": "ms an update", "decode": "ms a batch, beam 5"}
@@ -94,7 +94,7 @@ def _cell(row: Row | None) -> str:
 
 def put(report: Report, path: Path) -> None:
     """Replace what stands between the marks, or make the file; draw the figures into figures/ beside it."""
-    from mirada.report.figures import draw
+    from mirada.study.report.figures import draw
 
     body = to_markdown(report).removeprefix(f"# {report.title}\n").strip().replace(".png)", ".svg)")
     before, after = f"# {report.title}\n\n", "\n"

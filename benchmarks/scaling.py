@@ -24,7 +24,7 @@ from benchmarks.pieces import Lines, Pieces, lay
 from benchmarks.train import OUT, timed, version
 from benchmarks.works import WORKS, Work
 from mirada import load
-from mirada.configfile import changed
+from mirada.config.configfile import changed
 
 SYSTEMS = ("T1", "T2", "T3")
 AXES: dict[str, tuple[int, ...]] = {

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from benchmarks.grouping import OURS, disturbed, figure, label, middle, newest, ratio, threads, work_name
 from benchmarks.rows import Row
-from mirada.report.document import Table
-from mirada.report.numbers import NONE, value
+from mirada.study.report.document import Table
+from mirada.study.report.numbers import NONE, value
 
 Group = list[Row]
 

@@ -1,6 +1,6 @@
 """Training speed of one work: `python -m benchmarks.train T1 [--pieces DIR] [--threads N] [--out DIR]`.
 
-Target tokens a second through `mirada.training.train`, over windows after a warm-up; the share of the matrix rate
+Target tokens a second through `mirada.train.loop.train`, over windows after a warm-up; the share of the matrix rate
 measured between the windows; peak memory; and, in a second training, where the time goes.
 """
 
@@ -21,11 +21,11 @@ from benchmarks.clock import Clock, Plan
 from benchmarks.parts import Watch, watching
 from benchmarks.pieces import Pieces, prepare
 from benchmarks.works import WORKS, Work
-from mirada import training
-from mirada.config import Config
+from mirada.config.options import Config
 from mirada.data.batches import BatchSize, plan
 from mirada.data.vocabulary import SPECIAL_TOKENS
-from mirada.progress import Monitor
+from mirada.train import loop
+from mirada.train.progress import Monitor
 
 OUT = Path("bench-results")
 QUICK = Plan(warmup=2, windows=2, updates=2)
@@ -71,7 +71,7 @@ def measure(work: Work, pieces: Pieces, folder: Path, schedule: Plan) -> rows.Ro
 
 def timed(config: Config, clock: Clock) -> Clock:
     """Train under a clock."""
-    training.train(config, monitor=cast(Monitor, clock))
+    loop.train(config, monitor=cast(Monitor, clock))
     return clock
 
 
@@ -139,7 +139,7 @@ def watch(work: Work, pieces: Pieces, folder: Path, *, quick: bool = False) -> r
     seen = Watch(1, 2, 1) if quick else Watch(8, 15, 4)
     config = works.options(work, pieces, folder / "watched", updates=seen.total)
     with watching(seen.stopwatch):
-        training.train(config, monitor=cast(Monitor, seen))
+        loop.train(config, monitor=cast(Monitor, seen))
     return {"parts": seen.parts, "operations": [operation._asdict() for operation in seen.operations]}
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.pieces import MOST, Pieces
-from mirada.config import Config, ModelConfig
-from mirada.configfile import parse
+from mirada.config.configfile import parse
+from mirada.config.options import Config, ModelConfig
 
 
 class Work(NamedTuple):

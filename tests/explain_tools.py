@@ -8,14 +8,15 @@ from typing import Any
 import torch
 
 import tiny
-from mirada import configfile, prepare
-from mirada.checkpoint import Loaded
-from mirada.config import SearchConfig
+from mirada.config import configfile
+from mirada.config.options import SearchConfig
 from mirada.data.tokenizer import Tokenizer
 from mirada.data.vocabulary import EOS
 from mirada.explain.record import Trace
 from mirada.explain.trace import trace
 from mirada.models import build_model
+from mirada.store.checkpoint import Loaded
+from mirada.train import prepare
 from mirada.translator import Translator
 
 SENTENCE, WORD = "the red fox sleeps", "a"

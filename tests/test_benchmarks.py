@@ -17,7 +17,7 @@ from benchmarks import clock, flops, grouping, machine, parts, pieces, report, r
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from mirada.config import ModelConfig
+from mirada.config.options import ModelConfig
 from mirada.models import build_model
 from test_architecture import lines
 

@@ -20,11 +20,12 @@ import torch
 
 import tiny
 from cli_tools import Ran, mirada, refusal, reversals, works, write, write_pairs
-from mirada import checkpoint, inference
-from mirada.checkpoint import Archive, read_archive, write_archive
 from mirada.cli import main
 from mirada.data.vocabulary import SPECIAL_TOKENS
 from mirada.models.attention import masked_softmax
+from mirada.search import scheduler
+from mirada.store import checkpoint
+from mirada.store.checkpoint import Archive, read_archive, write_archive
 from mirada.translator import Translator, load
 from training_tools import PAIRS, SMALL, assert_same, different, trains, weights, write_data
 
@@ -315,15 +316,15 @@ def test_case_18_every_hypothesis_has_its_own_length(model_folder):
 def test_case_19_too_big_a_batch_is_halved(model_folder, monkeypatch):
     """A batch that memory cannot hold is halved and tried again; where one alone cannot be held, its line is named."""
     expected = translates(model_folder)
-    real, sizes = inference._search_job, []
+    real, sizes = scheduler._search_job, []
 
-    def small(arrivals: inference._Blocks, *rest: object) -> object:
-        sizes.append(sum(map(len, arrivals.blocks)))
+    def small(request_source: scheduler._Blocks, *rest: object) -> object:
+        sizes.append(sum(map(len, request_source.blocks)))
         if sizes[-1] > most:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes")
-        return real(arrivals, *rest)
+        return real(request_source, *rest)
 
-    monkeypatch.setattr(inference, "_search_job", small)
+    monkeypatch.setattr(scheduler, "_search_job", small)
     most = 2
     assert translates(model_folder) == expected
     assert sizes == [6, 3, 1, 2, 3, 1, 2]

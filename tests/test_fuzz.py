@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from faults.properties import PROPERTIES, Bench, Property, attempt, check_options, translated
-from mirada.checkpoint import Archive, read_archive, write_archive
 from mirada.data.tokenizer import TokenizerOptions, train_tokenizer
+from mirada.store.checkpoint import Archive, read_archive, write_archive
 
 EXAMPLES = int(os.environ.get("MIRADA_FUZZ", "30"))
 

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 import tiny
-from mirada.checkpoint import Loaded
-from mirada.chunks import LOOKAHEAD
-from mirada.config import SearchConfig
-from mirada.configfile import changed
+from mirada.config.configfile import changed
+from mirada.config.options import SearchConfig
 from mirada.data.batches import Encoded, collate
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.errors import ConfigError, DataError, ModelFolderError
+from mirada.search.chunks import LOOKAHEAD
+from mirada.store.checkpoint import Loaded
 from mirada.translator import EMPTY, Translation, Translator, load
 
 WAYS = {

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import tiny
-from mirada.checkpoint import Loaded
-from mirada.config import Config, SearchConfig
+from mirada.config.options import Config, SearchConfig
 from mirada.data.tokenizer import TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import EOS, PAD, UNK
 from mirada.models.base import Memory
+from mirada.store.checkpoint import Loaded
 from mirada.translator import EMPTY, Translation, Translator, _replaced
 
 LINES = [*tiny.SOURCES, "", "the Ω sleeps </s> 漢"]

@@ -7,12 +7,14 @@ from typing import Any
 
 import torch
 
-from mirada import checkpoint, configfile, prepare
-from mirada.checkpoint import Archive
-from mirada.config import Config
+from mirada.config import configfile
+from mirada.config.options import Config
 from mirada.data.corpus import Corpus
 from mirada.data.vocabulary import EOS
 from mirada.models import AnyModel, build_model
+from mirada.store import checkpoint
+from mirada.store.checkpoint import Archive
+from mirada.train import prepare
 
 SOURCES = [
     "the red fox sees the cat",

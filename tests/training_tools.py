@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from cli_tools import flags, reversals, works, write_pairs
-from mirada import checkpoint
-from mirada.checkpoint import read_archive
+from mirada.store import checkpoint
+from mirada.store.checkpoint import read_archive
 
 Tensors = dict[str, torch.Tensor]
 PAIRS = reversals(60, lengths=(2, 5), seed=3, symbols="abcde")

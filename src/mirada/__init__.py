@@ -10,20 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mirada.config import Config
+    from mirada.config.options import Config
     from mirada.errors import MiradaError
-    from mirada.training import train
+    from mirada.train.loop import train
     from mirada.translator import Translation, Translator, load
 
 __all__ = ["Config", "MiradaError", "Translation", "Translator", "load", "train"]
 
 _HOMES = {
-    "Config": "mirada.config",
+    "Config": "mirada.config.options",
     "MiradaError": "mirada.errors",
     "Translation": "mirada.translator",
     "Translator": "mirada.translator",
     "load": "mirada.translator",
-    "train": "mirada.training",
+    "train": "mirada.train.loop",
 }
 
 

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-from mirada.checkpoint import Loaded, load_model
-from mirada.chunks import chunks, growing
-from mirada.config import SearchConfig
-from mirada.configfile import changed
+from mirada.config.configfile import changed
+from mirada.config.options import SearchConfig
 from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
 from mirada.devices import choose_device, halving
 from mirada.errors import ConfigError, DataError
-from mirada.inference import MOST_SENTENCES, Forced, Request, automatic, force, search_all, with_end
-from mirada.models.packed import Decoding, Precision, can_pack, packed
-from mirada.search import Hypothesis
-from mirada.workers import default_workers
+from mirada.fast.prepacked import Decoding, Precision, can_prepack, prepacked
+from mirada.search.chunks import chunks, growing
+from mirada.search.decode import Hypothesis
+from mirada.search.scheduler import MOST_SENTENCES, Forced, Request, automatic, force, search_all, with_end
+from mirada.search.workers import default_workers
+from mirada.store.checkpoint import Loaded, load_model
 
 END = SPECIAL_TOKENS[3]
 WIDEST = 64  # characters a token, at most, that are looked at in a source that is too long
@@ -74,7 +74,7 @@ def load(
 class Translator:
     """A model with its tokenisers. `warn` receives one line for each thing a user should know.
 
-    Searching is done by a copy of the model whose large products are faster (mirada.models.packed), made when it is
+    Searching is done by a copy of the model whose large products are faster (mirada.fast.prepacked), made when it is
     first wanted; scoring and explaining by the model itself.
     """
 
@@ -91,7 +91,7 @@ class Translator:
         self.device = loaded.model.output.weight.device
         self.warn = warn or (lambda line: None)
         self.precision, self.workers = precision, workers or default_workers(self.device)
-        if precision == "int8" and not can_pack(self.model, precision):
+        if precision == "int8" and not can_prepack(self.model, precision):
             raise ConfigError(
                 "precision int8 needs a CPU with 8-bit products (AVX-512 VNNI) and a model on it; use float32"
             )
@@ -99,7 +99,7 @@ class Translator:
     @cached_property
     def fast_model(self) -> Decoding:
         """The copy that searches."""
-        return packed(self.model, self.precision)
+        return prepacked(self.model, self.precision)
 
     def translate(self, texts: Sequence[str], *, beam_size: int | None = None) -> list[str]:
         """The best output of each text, with the model's own search options (or another beam)."""
@@ -119,8 +119,8 @@ class Translator:
         """The `n_best` outputs of each text, best first.
 
         `prefixes` force how outputs begin; `first` is the number of the first text, for warnings and for sampling.
-        No `batch_size` stands for as many as are fast and fit (mirada.inference.automatic). Raises DataError for a
-        single text, and if there are prefixes, but not one a text.
+        No `batch_size` stands for as many as are fast and fit (scheduler.automatic). Raises DataError for one text, and
+        if there are prefixes, but not one a text.
         """
         options = options or self.config.search
         if isinstance(texts, str):  # whose letters would be taken for texts

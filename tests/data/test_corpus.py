@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.config import DataConfig
+from mirada.config.options import DataConfig
 from mirada.data.corpus import Corpus, load_pairs, read_jsonl, read_parallel, read_tsv, split_dev
 from mirada.errors import ConfigError, DataError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.grammar import generate, tokens
+from mirada.corpora.grammar import generate, tokens
 from mirada.data.tokenizer import Piece, Tokenizer, TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import UNK
 from mirada.errors import DataError

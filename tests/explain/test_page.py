@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import tiny
-from mirada.config import SearchConfig
+from mirada.config.options import SearchConfig
 from mirada.explain.page import embeddable, page
 from mirada.explain.trace import plain, trace
 from mirada.translator import load

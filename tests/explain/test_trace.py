@@ -11,7 +11,7 @@ import pytest
 import tiny
 from cli_tools import works
 from explain_tools import GIVEN, SENTENCE, WORD, make, one, searching
-from mirada.configfile import changed
+from mirada.config.configfile import changed
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.errors import ConfigError, DataError
 from mirada.explain.record import Trace, document, plain

@@ -16,7 +16,7 @@ from mirada.explain.record import document
 from mirada.explain.trace import trace
 from mirada.explain.verify import TOLERANCE, leaves, read_traces, summary, verify
 from mirada.translator import Translator
-from models.systems import FAMILIES, some_systems
+from systems import FAMILIES, some_systems
 
 Place = tuple[str | int, ...]
 SHORT = {"max_output_length": 3, "n_best": 2}

@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait leave a
 CONTEXT: Any = multiprocessing.get_context("forkserver")
 # torch._dynamo: torch's optimisers load it when the first is made, which takes longer than a short training.
 CONTEXT.set_forkserver_preload(
-    ["torch._dynamo", "mirada.training", "mirada.cli.train", "mirada.cli.translate", "mirada.evaluation.metrics"]
+    ["torch._dynamo", "mirada.train.loop", "mirada.cli.train", "mirada.cli.translate", "mirada.evaluation.metrics"]
 )
 PATIENCE = 180.0  # seconds; a slow machine is no failure, a process that hangs is
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mirada import checkpoint
+from mirada.store import checkpoint
 
 from .commands import Command
 from .outcome import Outcome, judge

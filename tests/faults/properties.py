@@ -21,19 +21,21 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import tiny
-from mirada import checkpoint, configfile, prepare
-from mirada.checkpoint import Archive
 from mirada.cli import main
-from mirada.config import Config, DataConfig, SearchConfig
+from mirada.config import configfile
+from mirada.config.options import Config, DataConfig, SearchConfig
 from mirada.data import corpus
 from mirada.data.arriving import line_blocks
-from mirada.data.check import check_corpus
+from mirada.data.checks.check import check_corpus
+from mirada.data.checks.findings import to_json
 from mirada.data.corpus import Corpus
-from mirada.data.report import to_json
 from mirada.data.tokenizer import Tokenizer, TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import EOS, SPECIAL_TOKENS, UNK
 from mirada.errors import ConfigError, DataError, MiradaError
 from mirada.evaluation.alignment import format_links, parse_links
+from mirada.store import checkpoint
+from mirada.store.checkpoint import Archive
+from mirada.train import prepare
 from mirada.translator import Translator
 
 CPU = torch.device("cpu")

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import torch
 
-from mirada import checkpoint
 from mirada.errors import MiradaError
+from mirada.store import checkpoint
 
 from .commands import Command
 

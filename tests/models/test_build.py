@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from mirada.config import ModelConfig
-from mirada.configfile import parse
+from mirada.config.configfile import parse
+from mirada.config.options import ModelConfig
 from mirada.errors import ConfigError
 from mirada.models import build_model
-from models.systems import BATCH, FAMILIES, LENGTHS, SOURCE, VOCAB, Options, assert_same, build, some_systems, systems
+from systems import BATCH, FAMILIES, LENGTHS, SOURCE, VOCAB, Options, assert_same, build, some_systems, systems
 
 NARROW = {"embedding_dim": 8, "hidden_size": 7}
 LEAVE_OUT = "leave score out, or use decoder bahdanau or luong"

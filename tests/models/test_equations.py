@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from mirada.config import ModelConfig
+from mirada.config.options import ModelConfig
 from mirada.explain.legend import SOURCE as SOURCE_AXIS
 from mirada.explain.legend import describe
-from mirada.explain.reference import Array, Named, systems
 from mirada.models import AnyModel, Memory, Step
-from models.systems import FAMILIES, LENGTHS, SOURCE, TARGET, build
-from models.systems import systems as grid
+from mirada.reference import Array, Named, systems
+from systems import FAMILIES, LENGTHS, SOURCE, TARGET, build
+from systems import systems as grid
 
 TOLERANCE = 1e-10
 Heard = dict[str, Tensor]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mirada.models import AnyModel, Memory, Step
 from mirada.trees import select_rows
-from models.systems import FAMILIES, LENGTHS, SOURCE, TARGET, VOCAB, assert_same, build, some_systems
+from systems import FAMILIES, LENGTHS, SOURCE, TARGET, VOCAB, assert_same, build, some_systems
 
 ATTENTIVE = [family for family in FAMILIES if family[0] != "classic"]
 ONE_HEAD = [family for family in ATTENTIVE if family[0] != "transformer"]

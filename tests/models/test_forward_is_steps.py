@@ -7,7 +7,7 @@ import torch
 
 from mirada.models import Memory, Outputs, Step
 from mirada.models.attention import attend, build_score, masked_softmax
-from models.systems import BATCH, FAMILIES, LENGTHS, SCORES, SOURCE, TARGET, Options, assert_same, build, systems
+from systems import BATCH, FAMILIES, LENGTHS, SCORES, SOURCE, TARGET, Options, assert_same, build, systems
 
 REAL = torch.arange(SOURCE.size(1)) < LENGTHS[:, None]  # [B, S]
 

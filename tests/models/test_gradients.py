@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 
+from mirada.kernels.scan import gru_scan, lstm_scan
 from mirada.models import AnyModel
 from mirada.models.attention import additive_energy, additive_energy_plain
-from mirada.models.recurrence import GATES, Cell, CellState
-from mirada.models.scan import gru_scan, lstm_scan
-from models.systems import BATCH, FAMILIES, VOCAB, assert_same, build, some_systems, systems
+from mirada.models.cells import GATES, Cell, CellState
+from systems import BATCH, FAMILIES, VOCAB, assert_same, build, some_systems, systems
 
 STEPS, ROWS, SIZE = 4, 3, 2
 DROPS = {"dropout": 0.3, "word_dropout": 0.2}

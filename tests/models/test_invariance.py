@@ -11,7 +11,7 @@ from torch import Tensor
 from mirada.models import AnyModel, Memory, Step
 from mirada.models.base import State
 from mirada.trees import select_rows
-from models.systems import (
+from systems import (
     FAMILIES,
     LENGTHS,
     SOURCE,

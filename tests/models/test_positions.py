@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mirada.models.transformer import positions
-from models.systems import build, systems
+from systems import build, systems
 
 
 @pytest.mark.parametrize("size", [6, 7])

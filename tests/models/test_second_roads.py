@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from mirada.models import Memory
+from mirada.models.cells import Cell
 from mirada.models.embedding import Embedding
 from mirada.models.encoder import RecurrentEncoder
-from mirada.models.recurrence import Cell
 from mirada.models.transformer import Heads, Layer, Sizes
-from models.systems import LENGTHS, SOURCE, VOCAB, assert_same
+from systems import LENGTHS, SOURCE, VOCAB, assert_same
 
 REAL = torch.arange(SOURCE.size(1)) < LENGTHS[:, None]
 SIZE, INPUT = 5, 4

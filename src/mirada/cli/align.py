@@ -146,7 +146,7 @@ def _job(values: argparse.Namespace) -> Job:
 
 def _pairs(values: argparse.Namespace, *, dev: bool) -> Pairs:
     """Line n of the files as item n − 1; a pair with a blank side is blank on both."""
-    from mirada.configfile import parse
+    from mirada.config.configfile import parse
     from mirada.data.corpus import chosen_files, read_files, required_files
 
     data = parse({"data": collect(values).get("data", {})}).data

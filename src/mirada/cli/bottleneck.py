@@ -31,8 +31,8 @@ def run(arguments: Sequence[str]) -> int:
     """Do the experiments and write a report."""
     values = _read(arguments)
 
-    from mirada.bottleneck.experiment import bottleneck
-    from mirada.bottleneck.settings import QUICK, Request, Settings
+    from mirada.study.bottleneck.experiment import bottleneck
+    from mirada.study.bottleneck.settings import QUICK, Request, Settings
 
     settings = QUICK if values.quick else Settings()
     changes = {name: getattr(values, name) for name in ("updates", "pairs") if getattr(values, name) is not None}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mirada.cli.flags import Parser, add_options, collect
-from mirada.configfile import load_yaml
+from mirada.config.configfile import load_yaml
 
 EPILOG = """examples:
   mirada compare --out runs/first --budget 600updates                  # the embedded corpus, four systems
@@ -34,8 +34,8 @@ def run(arguments: Sequence[str]) -> int:
     options = collect(values, load_yaml(Path(values.config)) if values.config else {})
     options.pop("model_dir", None)
 
-    from mirada.compare.comparison import compare
-    from mirada.compare.plan import Request
+    from mirada.study.compare.comparison import compare
+    from mirada.study.compare.plan import Request
 
     request = Request(
         out=Path(values.out).expanduser(),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mirada.cli.flags import Parser, add_options, collect
-from mirada.config import DataConfig
+from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, suggestion
 
 FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
@@ -45,7 +45,7 @@ def make(arguments: Sequence[str]) -> int:
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
     values = parser.read(arguments)
 
-    from mirada.data.grammar import make_splits, write_splits
+    from mirada.corpora.grammar import make_splits, write_splits
 
     splits = make_splits(values.pairs, seed=values.seed, max_words=values.max_words)
     for path in write_splits(splits, Path(values.out), force=values.force):
@@ -69,9 +69,9 @@ def check(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     values = parser.read(arguments)
 
-    from mirada.configfile import parse
-    from mirada.data.check import check_corpus
-    from mirada.data.report import exit_code, to_json, to_text
+    from mirada.config.configfile import parse
+    from mirada.data.checks.check import check_corpus
+    from mirada.data.checks.findings import exit_code, to_json, to_text
 
     data = parse({"data": collect(values).get("data", {})}).data
     unknown = _unknown_rates(values.model)
@@ -94,9 +94,9 @@ Rate = Callable[[str], tuple[int, int]]
 def _unknown_rates(model: str | None) -> tuple[Rate | None, Rate | None]:
     if model is None:
         return None, None
-    from mirada.checkpoint import read_config, read_tokenizers
     from mirada.data.tokenizer import Tokenizer
     from mirada.data.vocabulary import UNK
+    from mirada.store.checkpoint import read_config, read_tokenizers
 
     def rate(tokenizer: Tokenizer) -> Rate:
         def count(text: str) -> tuple[int, int]:

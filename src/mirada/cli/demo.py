@@ -17,7 +17,7 @@ def run(arguments: Sequence[str]) -> int:
 
     import torch
 
-    from mirada.demo import demo
+    from mirada.study.demo import demo
 
     # Models this small gain nothing from a second thread, and lose tenfold by it where another process is busy.
     torch.set_num_threads(1)

@@ -113,7 +113,7 @@ def _given(values: argparse.Namespace) -> tuple[Outputs, str]:
 
 
 def _translated(values: argparse.Namespace) -> tuple[Outputs, str]:
-    from mirada.configfile import changed
+    from mirada.config.configfile import changed
     from mirada.translator import load
 
     options = collect(values)

@@ -15,7 +15,7 @@ from mirada.errors import ConfigError, DataError, MiradaError
 from mirada.files import write_atomic
 
 if TYPE_CHECKING:
-    from mirada.config import SearchConfig
+    from mirada.config.options import SearchConfig
     from mirada.explain.edits import Edits
     from mirada.explain.record import Trace
     from mirada.translator import Translator
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     translator.warn = say
     _check_drawable(values.format, translator)
 
-    from mirada.configfile import changed
+    from mirada.config.configfile import changed
 
     options = changed(translator.config.search, collect(values).get("search", {}))
     texts = [_traces(translator, text, values, options, edits) for text in _texts(values)]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from mirada.configfile import BLOCKS
+from mirada.config.configfile import BLOCKS
 from mirada.errors import ConfigError, suggestion
 
 SHORT: Mapping[str, tuple[str, ...]] = {"beam_size": ("--beam",)}

@@ -19,7 +19,7 @@ def add_pairs(parser: argparse.ArgumentParser) -> None:
 
 def read_pairs(options: Mapping[str, Any]) -> Corpus:
     """Read the pairs that the flags name; raises ConfigError if they name none, or DataError."""
-    from mirada.configfile import parse
+    from mirada.config.configfile import parse
 
     data = parse({"data": dict(options)}).data
     return read_files(required_files(data, "input"), data)

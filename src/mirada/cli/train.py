@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirada.cli.flags import Parser, add_options, collect
-from mirada.configfile import load_yaml, parse
+from mirada.config.configfile import load_yaml, parse
 
 EPILOG = """examples:
   mirada train --src train.en --tgt train.es --model-dir runs/luong --decoder luong --score general
@@ -38,8 +38,8 @@ def run(arguments: Sequence[str]) -> int:
         options["model_dir"] = values.model_dir
     config = parse(options, where=values.config or "options")
 
-    from mirada.progress import Monitor
-    from mirada.training import train
+    from mirada.train.loop import train
+    from mirada.train.progress import Monitor
 
     result = train(config, monitor=Monitor(quiet=values.quiet))
     print(result.folder)

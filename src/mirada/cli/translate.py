@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     """Translate standard input or a file, line by line."""
     values = _read(arguments)
 
-    from mirada.configfile import changed
+    from mirada.config.configfile import changed
     from mirada.translator import load
 
     translator = load(values.model, device=values.device, precision=values.precision, workers=values.workers)

@@ -17,8 +17,8 @@ from typing import BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 
-from mirada.config import DataConfig
-from mirada.data.parting import describe_counts
+from mirada.config.options import DataConfig
+from mirada.data.checks.misalignment import describe_counts
 from mirada.data.rows import is_blank, parse_json, parse_tsv
 from mirada.errors import ConfigError, DataError
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mirada.config import ModelConfig
+from mirada.config.options import ModelConfig
 from mirada.errors import ConfigError
 
 KINDS = ("uniform", "diagonal", "shuffled")

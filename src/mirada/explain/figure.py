@@ -50,7 +50,7 @@ def heatmap_figure(weights: np.ndarray, rows: Sequence[str], columns: Sequence[s
         raise ConfigError("figures need matplotlib: pip install 'mirada[figures]'") from None
 
     with mpl.rc_context(_style()):
-        return _drawn(weights, [visible(row) for row in rows], [visible(column) for column in columns], title)
+        return _initialised(weights, [visible(row) for row in rows], [visible(column) for column in columns], title)
 
 
 def image(figure: Figure, kind: str, *, warn: Callable[[str], None] | None = None) -> bytes:
@@ -78,7 +78,7 @@ def _style() -> dict[Any, Any]:
     }
 
 
-def _drawn(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str) -> Figure:
+def _initialised(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str) -> Figure:
     from matplotlib.figure import Figure
 
     cell = min(CELL, LARGEST / max(len(rows), len(columns)))

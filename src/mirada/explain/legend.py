@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mirada.config import ModelConfig
+from mirada.config.options import ModelConfig
 
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 SOURCE, UNIT, HEAD, POSITION = "source", "unit", "head", "position"

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mirada.config import ModelConfig
+from mirada.config.options import ModelConfig
 from mirada.data.tokenizer import Tokenizer
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.explain.edits import Edits, edit_weights, forced_weights, normal
 from mirada.explain.legend import legend
 from mirada.explain.record import BEGUN, WHOLE, Choice, Moment, Output, Source, Token, Trace, plain
-from mirada.explain.reference import Array, Run, Weights, systems
+from mirada.reference import Array, Run, Weights, systems
 from mirada.translator import END, Translator
 
 TIE = 1e-4  # log-probabilities this near may be listed in either order

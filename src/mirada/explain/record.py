@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirada.config import ModelConfig
+from mirada.config.options import ModelConfig
 from mirada.explain.edits import Edits
 from mirada.explain.legend import Legend
 

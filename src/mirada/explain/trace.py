@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mirada.config import SearchConfig
+from mirada.config.options import SearchConfig
 from mirada.data.vocabulary import BOS, EOS
-from mirada.decoding import penalty, producible
 from mirada.errors import ConfigError, DataError
 from mirada.explain.edits import Edits, check_model, check_range, edited, normal
 from mirada.explain.legend import legend
 from mirada.explain.record import BEGUN, WHOLE, Choice, Moment, Named, Output, Source, Token, Trace, plain
-from mirada.inference import Request, search_all, with_end
+from mirada.search.scheduler import Request, search_all, with_end
+from mirada.search.step import penalty, producible
 from mirada.translator import END, Translator
 
 __all__ = ["Trace", "plain", "read_source", "trace"]

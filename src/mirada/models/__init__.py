@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mirada.config import ModelConfig
+from mirada.config.options import ModelConfig
 from mirada.models.attention import build_score
 from mirada.models.bahdanau import Bahdanau
 from mirada.models.base import Memory, Model, Outputs, Step
+from mirada.models.cells import Stack
 from mirada.models.classic import Classic
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
 from mirada.models.luong import Luong
-from mirada.models.recurrence import Stack
 from mirada.models.transformer import Sizes, Transformer
 
 __all__ = ["Memory", "Model", "Outputs", "Step", "build_model"]

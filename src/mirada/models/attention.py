@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol, cast
 import torch
 from torch import Tensor, nn
 
+from mirada.kernels.products import tanh_
 from mirada.models.base import Memory, Note
-from mirada.models.products import tanh_
 
 
 class Score(Protocol):
@@ -51,7 +51,7 @@ class Attended(NamedTuple):
     context: Tensor  # [B, T, H] c_t
 
 
-def _drawn(size: int) -> Tensor:
+def _initialised(size: int) -> Tensor:
     """v_a, uniform within ±1/√size; where only shapes are wanted (device meta) torch takes a second to divide."""
     weights = torch.empty(size).uniform_(-1, 1)
     return weights if weights.is_meta else weights / math.sqrt(size)
@@ -64,7 +64,7 @@ class AdditiveScore(nn.Module):
         super().__init__()
         self.w_a = nn.Linear(query_size, attention_size, bias=False)
         self.u_a = nn.Linear(memory_size, attention_size, bias=False)
-        self.v_a = nn.Parameter(_drawn(attention_size))
+        self.v_a = nn.Parameter(_initialised(attention_size))
 
     def project(self, states: Tensor) -> Tensor:
         """U_a h_j: `[B, S, H]` → `[B, S, A]`."""
@@ -90,7 +90,7 @@ class ConcatScore(nn.Module):
         super().__init__()
         self.query_size = query_size
         self.w_a = nn.Linear(query_size + memory_size, attention_size, bias=False)
-        self.v_a = nn.Parameter(_drawn(attention_size))
+        self.v_a = nn.Parameter(_initialised(attention_size))
 
     def project(self, states: Tensor) -> Tensor:
         """W_a's part for h_j: `[B, S, H]` → `[B, S, A]`."""

@@ -12,12 +12,12 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from mirada.kernels.attention_scan import Scanned, attention_parts, bahdanau_scan
 from mirada.models.attention import Attended, Score, attend, note_look
-from mirada.models.attentive import Scanned, attention_parts, bahdanau_scan
 from mirada.models.base import Memory, Note, Outputs, Step, unheard
+from mirada.models.cells import CellState, Stack, note_states
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
-from mirada.models.recurrence import CellState, Stack, note_states
 from mirada.trees import put_rows
 
 
@@ -90,7 +90,7 @@ class Bahdanau(nn.Module):
         note_states(note, new.states)
         return attended, BahdanauState(new.states)
 
-    def admit(self, state: BahdanauState, rows: Tensor, fresh: BahdanauState) -> BahdanauState:
+    def insert(self, state: BahdanauState, rows: Tensor, fresh: BahdanauState) -> BahdanauState:
         """Let others take rows of a batch that is searched."""
         return put_rows(state, rows, fresh)
 

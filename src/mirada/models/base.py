@@ -55,7 +55,7 @@ class Memory(NamedTuple):
         return Memory(pad(self.states, (0, 0, 0, more)), pad(self.mask, (0, more)), keys, (), self.forced)
 
 
-def fitting(width: int) -> int:
+def round_up(width: int) -> int:
     """The least width from `width` on that products and the softmax over so many columns are fast for.
 
     Below 16 columns torch's softmax takes one number at a time: ten times as long for 15 as for 16.

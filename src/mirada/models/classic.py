@@ -12,9 +12,9 @@ from typing import NamedTuple, cast
 from torch import Tensor, nn
 
 from mirada.models.base import Memory, Note, Outputs, Step, unheard
+from mirada.models.cells import CellState, Stack, note_states
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
-from mirada.models.recurrence import CellState, Stack, note_states
 from mirada.trees import put_rows
 
 
@@ -84,7 +84,7 @@ class Classic(nn.Module):
         state = ClassicState(new.states, state.context)
         return Step(self.logits(hidden), state, None, None, state.context, hidden, None)
 
-    def admit(self, state: ClassicState, rows: Tensor, fresh: ClassicState) -> ClassicState:
+    def insert(self, state: ClassicState, rows: Tensor, fresh: ClassicState) -> ClassicState:
         """Let others take rows of a batch that is searched."""
         return put_rows(state, rows, fresh)
 

@@ -8,10 +8,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.dropout import dropout
+from mirada.kernels.dropout import dropout
 
 
-def _drawn(vocab: int, size: int) -> Tensor:
+def _initialised(vocab: int, size: int) -> Tensor:
     """Weights from N(0, 1/size); where only shapes are wanted (device meta) none are drawn: torch takes a second to."""
     if torch.get_default_device().type == "meta":
         return torch.empty(vocab, size)
@@ -26,7 +26,7 @@ class Embedding(nn.Module):
 
     def __init__(self, vocab: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0):
         super().__init__()
-        self.weight = nn.Parameter(_drawn(vocab, size))
+        self.weight = nn.Parameter(_initialised(vocab, size))
         self.dropout, self.word_dropout = dropout, word_dropout
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class OutputLayer(nn.Module):
     def __init__(self, size: int, vocab: int, *, dropout: float = 0.0, tied: Embedding | None = None):
         super().__init__()
         self.dropout = dropout
-        self.weight = tied.weight if tied else nn.Parameter(_drawn(vocab, size))
+        self.weight = tied.weight if tied else nn.Parameter(_initialised(vocab, size))
         self.bias = nn.Parameter(torch.zeros(vocab))
 
     def dropped(self, hidden: Tensor) -> Tensor:

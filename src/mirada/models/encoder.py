@@ -12,10 +12,10 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from mirada.kernels.dropout import dropout
 from mirada.models.base import Note, numbered, unheard
-from mirada.models.dropout import dropout
+from mirada.models.cells import Cell, CellState, note_state, recurrent_mask
 from mirada.models.embedding import Embedding
-from mirada.models.recurrence import Cell, CellState, note_state, recurrent_mask
 
 
 class Encoded(NamedTuple):

@@ -13,12 +13,12 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from mirada.kernels.attention_scan import Scanned, attention_parts, luong_scan
 from mirada.models.attention import Attended, Score, attend, note_look
-from mirada.models.attentive import Scanned, attention_parts, luong_scan
 from mirada.models.base import Memory, Note, Outputs, Step, unheard
+from mirada.models.cells import CellState, Stack, note_states
 from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
-from mirada.models.recurrence import CellState, Stack, note_states
 from mirada.trees import put_rows
 
 
@@ -95,7 +95,7 @@ class Luong(nn.Module):
         note("s_tilde", hidden)
         return hidden, attended, LuongState(new.states, hidden if self.input_feeding else None)
 
-    def admit(self, state: LuongState, rows: Tensor, fresh: LuongState) -> LuongState:
+    def insert(self, state: LuongState, rows: Tensor, fresh: LuongState) -> LuongState:
         """Let others take rows of a batch that is searched."""
         return put_rows(state, rows, fresh)
 

@@ -13,9 +13,9 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from mirada.kernels.dropout import dropout
 from mirada.models.attention import multi_head
 from mirada.models.base import Memory, Note, Outputs, Step, numbered, unheard
-from mirada.models.dropout import dropout
 from mirada.models.embedding import Embedding, OutputLayer
 
 

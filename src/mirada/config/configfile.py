@@ -1,0 +1,162 @@
+"""Options in and out: YAML files, overrides, and one clear line for each mistake in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from mirada.config.options import Block, Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
+from mirada.errors import ConfigError, suggestion
+
+MOST_BYTES, DEEPEST = 100_000, 20
+BLOCKS: Mapping[str, type[Block]] = {
+    "data": DataConfig,
+    "model": ModelConfig,
+    "training": TrainingConfig,
+    "search": SearchConfig,
+}
+
+
+def parse(values: Mapping[str, Any], *, where: str = "options") -> Config:
+    """Build the checked options from nested values.
+
+    Raises ConfigError, one line, for an unknown key (with the nearest valid name), a wrong type, or a contradiction.
+    """
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_explain(error)}") from None
+
+
+def load(path: Path) -> Config:
+    """Read options from a YAML file; raises ConfigError naming the file."""
+    return parse(load_yaml(path), where=str(path))
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping of plain values; raises ConfigError naming the file and, for bad syntax, the line.
+
+    Aliases are not read (a few lines of them can stand for more than any memory), nor an option that stands twice.
+    """
+    try:
+        values = _construct(_read(path))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = _cut(getattr(error, "problem", None) or "unreadable", most=200)
+        raise ConfigError(f"{path}{line}: not valid YAML ({problem})") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # a value not of the kind that it claims
+        raise ConfigError(f"{path}: not valid YAML (a value cannot be read: {_cut(str(error))})") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected a mapping of options, got {type(values).__name__}")
+    return cast(dict[str, Any], values)
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        if len(content) <= MOST_BYTES:
+            return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    raise ConfigError(f"{path}: more than {MOST_BYTES:,} bytes, which no file of options has")
+
+
+def _construct(text: str) -> Any:
+    _check_events(text)
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check_keys(node)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _check_events(text: str) -> None:
+    """Raise MarkedYAMLError for an alias and for what is nested deeper than any options, before it is built."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        problem = "nested too deep for options" if depth > DEEPEST else ""
+        if isinstance(event, yaml.AliasEvent):
+            problem = "an alias (*name); write the value out"
+        if problem:
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=cast(Any, event.start_mark))
+
+
+def _check_keys(node: yaml.Node) -> None:
+    """Raise MarkedYAMLError for a key that stands twice in a mapping."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    keys: set[str] = set()
+    for key, value in pairs:
+        if isinstance(key, yaml.ScalarNode) and key.value in keys:
+            raise yaml.MarkedYAMLError(problem=f"{_cut(key.value)!r} stands twice", problem_mark=key.start_mark)
+        keys.add(str(key.value))
+        _check_keys(value)
+
+
+def dump(config: Block) -> str:
+    """Write options as YAML, in the order of the fields."""
+    values = config.model_dump(mode="json")
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    # The library writes these line ends of Unicode bare, where they would be read back as blanks: escape them.
+    if set(text) & set("\x85\u2028\u2029\ufeff"):
+        text = yaml.safe_dump(values, sort_keys=False)
+    return text
+
+
+BlockType = TypeVar("BlockType", bound=Block)
+
+
+def changed(block: BlockType, values: Mapping[str, Any]) -> BlockType:
+    """Return a block with some values changed, checked again; raises ConfigError."""
+    try:
+        return type(block).model_validate({**block.model_dump(), **values})
+    except ValidationError as error:
+        raise ConfigError(_explain(error)) from None
+
+
+def _explain(error: ValidationError) -> str:
+    """Turn pydantic's first complaint into one line."""
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    name = ".".join(path)
+    if first["type"] == "extra_forbidden":
+        homes = [f"{top}.{leaf}" for top, leaf in leaves() if leaf == path[-1]]  # right, but in the wrong block
+        near = f"; did you mean {homes[0]!r}?" if homes else suggestion(path[-1], known_names(path[:-1]))
+        return f"unknown option {_cut(name)!r}{near}"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return message
+    return f"{_cut(name)}: {message[0].lower()}{message[1:]} (got {_cut(repr(first['input']))})"
+
+
+def _cut(text: str, *, most: int = 80) -> str:
+    """What a file holds, in so few characters that the message stays a line."""
+    return text if len(text) <= most else text[: most - 3] + "…"
+
+
+def known_names(path: list[str]) -> list[str]:
+    """List the options of the block at `path`; of all blocks at the top, so that a misplaced name is found too."""
+    block: type[BaseModel] = BLOCKS.get(path[0], Config) if path else Config
+    names = list(block.model_fields)
+    if not path:
+        names += [f"{top}.{leaf}" for top, leaf in leaves()]
+    return names
+
+
+def leaves() -> list[tuple[str, str]]:
+    """List every option as (block, name); a name stands in one block only."""
+    return [(top, leaf) for top, block in BLOCKS.items() for leaf in block.model_fields]

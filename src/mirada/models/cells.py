@@ -1,0 +1,179 @@
+"""LSTM and GRU: one class with the cell as a value. A step for decoding, a scan over a whole sequence for training.
+
+Gates are computed from `x_gates`, the input's part (W_x x + b), which the caller makes for all steps in one product.
+States are tuples of `[N, H]`: `(h,)` for the GRU, `(h, c)` for the LSTM.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from mirada.kernels.attention_scan import Recurrence
+from mirada.kernels.dropout import dropout, mask
+from mirada.kernels.scan import gru_scan, lstm_scan
+from mirada.models.base import Note, numbered, unheard
+
+CellState = tuple[Tensor, ...]
+GATES = {"lstm": 4, "gru": 3}
+
+
+def lstm_step(gates: Tensor, c: Tensor) -> CellState:
+    """c' = f·c + i·g, h' = o·tanh(c') from gates `[N, 4H]` in the order i, f, o, g (Hochreiter & Schmidhuber; Gers)."""
+    i, f, o = gates[..., : 3 * c.size(-1)].sigmoid().chunk(3, -1)
+    c = f * c + i * gates[..., 3 * c.size(-1) :].tanh()
+    return o * c.tanh(), c
+
+
+def gru_step(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> CellState:
+    """h' = z·h + (1 − z)·n, n = tanh(x_n + r·(U_n h + b_n)); gates `[N, 3H]` in the order r, z, n.
+
+    z keeps the old state as in Cho et al. 2014 (Bahdanau writes 1 − z); r acts after the product with U_n, as in the
+    first version of that paper (arXiv 1406.1078v1) and in cuDNN.
+    """
+    size = 2 * h.size(-1)
+    r, z = (x_gates[..., :size] + h_gates[..., :size]).sigmoid().chunk(2, -1)
+    n = (x_gates[..., size:] + r * h_gates[..., size:]).tanh()
+    return (n + z * (h - n),)
+
+
+class Cell(nn.Module):
+    """One recurrent layer in one direction.
+
+    Weights: `w_x` `[G·H, I]` and `b_x` for the input, `w_h` `[G·H, H]` for the state, and for the GRU `b_n` `[H]`
+    inside the reset. Recurrent blocks start orthogonal, the LSTM's forget bias at 1.
+    """
+
+    def __init__(self, kind: str, input_size: int, hidden_size: int):
+        super().__init__()
+        self.kind, self.size = kind, hidden_size
+        gates = GATES[kind]
+        self.w_x = nn.Parameter(torch.empty(gates * hidden_size, input_size))
+        self.w_h = nn.Parameter(torch.empty(gates * hidden_size, hidden_size))
+        self.b_x = nn.Parameter(torch.zeros(gates * hidden_size))
+        self.b_n = nn.Parameter(torch.zeros(hidden_size)) if kind == "gru" else None
+        self._reset()
+
+    def _reset(self) -> None:
+        if self.w_x.is_meta:  # only shapes are wanted, and torch takes a second to draw what is not there
+            return
+        bound = math.sqrt(6 / (self.w_x.size(1) + self.size))
+        nn.init.uniform_(self.w_x, -bound, bound)
+        for block in self.w_h.data.split(self.size):
+            nn.init.orthogonal_(block)
+        if self.kind == "lstm":
+            self.b_x.data[self.size : 2 * self.size] = 1.0
+
+    def project(self, x: Tensor) -> Tensor:
+        """W_x x + b: `[…, I]` → `[…, G·H]`, for any number of steps at once."""
+        return nn.functional.linear(x, self.w_x, self.b_x)
+
+    def step(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
+        """One step from `x_gates` `[N, G·H]`; `drop` `[N, H]` is the recurrent dropout's mask for this sequence."""
+        h = state[0] if drop is None else state[0] * drop
+        if self.kind == "lstm":
+            return lstm_step(torch.addmm(x_gates, h, self.w_h.T), state[1])
+        h_gates = h @ self.w_h.T
+        h_gates = torch.cat((h_gates[:, : 2 * self.size], h_gates[:, 2 * self.size :] + cast(Tensor, self.b_n)), -1)
+        return gru_step(x_gates, h_gates, state[0])
+
+    def scan_plain(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
+        """All steps of `x_gates` `[T, N, G·H]`, as repeated `step`: every state, each part `[T, N, H]`."""
+        states = []
+        for gates in x_gates:
+            state = self.step(gates, state, drop=drop)
+            states.append(state)
+        return tuple(torch.stack(part) for part in zip(*states, strict=True))
+
+    def scan(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
+        """The same as `scan_plain` by a kernel with a hand-written backward (weight gradients in one product)."""
+        if self.kind == "lstm":
+            return lstm_scan(x_gates, state[0], state[1], self.w_h, drop)
+        return (gru_scan(x_gates, state[0], self.w_h, cast(Tensor, self.b_n), drop),)
+
+    def zero_state(self, like: Tensor, rows: int) -> CellState:
+        """A state of zeros for `rows` rows, with dtype and device of `like`."""
+        return tuple(like.new_zeros(rows, self.size) for _ in range(2 if self.kind == "lstm" else 1))
+
+
+class StackStep(NamedTuple):
+    """One step of a stack: the top layer's output, and every layer's new state."""
+
+    output: Tensor  # [N, H]
+    states: tuple[CellState, ...]
+
+
+class Stack(nn.Module):
+    """A decoder's recurrent layers, one above the other, with dropout between them (Zaremba et al. 2014)."""
+
+    def __init__(self, kind: str, input_size: int, hidden_size: int, *, layers: int, dropout: float, recurrent: float):
+        super().__init__()
+        sizes = [input_size] + [hidden_size] * (layers - 1)
+        self.cells = nn.ModuleList(Cell(kind, size, hidden_size) for size in sizes)
+        self.kind, self.size, self.gates = kind, hidden_size, GATES[kind] * hidden_size
+        self.dropout, self.recurrent = dropout, recurrent
+
+    def project(self, x: Tensor) -> Tensor:
+        """The first layer's W_x x + b, for any number of steps at once."""
+        return cast(Cell, self.cells[0]).project(x)
+
+    def masks(self, like: Tensor, rows: int) -> list[Tensor | None]:
+        """Recurrent dropout's masks, one `[rows, H]` a layer for the whole sequence; None where it is off."""
+        return [
+            recurrent_mask(like, (rows, cast(Cell, cell).size), self.recurrent, self.training) for cell in self.cells
+        ]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the scans of attentive.py hold: one layer, no recurrent dropout at work."""
+        return len(self.cells) == 1 and not (self.training and self.recurrent)
+
+    def recurrence(self, y_gates: Tensor, state: CellState) -> Recurrence:
+        """The one layer as plain tensors."""
+        cell = cast(Cell, self.cells[0])
+        return Recurrence(y_gates, state[0], state[1] if self.kind == "lstm" else None, cell.w_h, cell.b_n)
+
+    def step(self, x_gates: Tensor, states: tuple[CellState, ...], masks: list[Tensor | None]) -> StackStep:
+        """One step of all layers from the first one's `x_gates` `[N, G·H]`."""
+        new: list[CellState] = []
+        for depth, (cell, state, drop) in enumerate(zip(self.cells, states, masks, strict=True)):
+            if depth:
+                x_gates = cast(Cell, cell).project(self._dropped(new[-1][0]))
+            new.append(cast(Cell, cell).step(x_gates, state, drop=drop))
+        return StackStep(new[-1][0], tuple(new))
+
+    def scan(self, x_gates: Tensor, states: tuple[CellState, ...]) -> Tensor:
+        """All steps of all layers: `[T, N, G·H]` → the top layer's outputs `[T, N, H]`."""
+        masks = self.masks(x_gates, x_gates.size(1))
+        output = x_gates
+        for depth, (cell, state, drop) in enumerate(zip(self.cells, states, masks, strict=True)):
+            if depth:
+                x_gates = cast(Cell, cell).project(self._dropped(output))
+            output = cast(Cell, cell).scan(x_gates, state, drop=drop)[0]
+        return output
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return dropout(x, self.dropout, self.training)
+
+
+def note_state(note: Note, names: tuple[str, str], state: CellState) -> None:
+    """Tell of a state's h and, for the LSTM, its c under these two names."""
+    for name, part in zip(names, state, strict=False):
+        note(name, part)
+
+
+def note_states(note: Note, states: tuple[CellState, ...], *, start: bool = False) -> None:
+    """Tell of every layer's s_t or, at the start, s_0."""
+    if note is not unheard:
+        for layer, state in enumerate(states):
+            note_state(numbered(note, layer), ("s_0", "cell_0") if start else ("s", "cell"), state)
+
+
+def recurrent_mask(like: Tensor, shape: tuple[int, int], rate: float, training: bool) -> Tensor | None:
+    """One dropout mask for all steps of a sequence (Gal & Ghahramani 2016), already divided by what it keeps."""
+    if not training or rate == 0:
+        return None
+    return mask(like.new_empty(shape), rate)

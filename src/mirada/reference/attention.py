@@ -1,0 +1,90 @@
+"""The five score functions, the softmax, and the context.
+
+additive: Bahdanau et al. 2015, appendix A.1.2. dot, general, concat: Luong et al. 2015, equation 8.
+scaled_dot: Vaswani et al. 2017, equation 1, with one query.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from mirada.reference import Array, Forced, Named, Weights
+
+
+def additive(weights: Weights, s: Array, h: Array) -> float:
+    """v_aᵀ tanh(W_a s + U_a h)."""
+    return float(weights["v_a"] @ np.tanh(weights["w_a.weight"] @ s + weights["u_a.weight"] @ h))
+
+
+def dot(weights: Weights, s: Array, h: Array) -> float:
+    """sᵀ h."""
+    return float(s @ h)
+
+
+def scaled_dot(weights: Weights, s: Array, h: Array) -> float:
+    """sᵀ h / √d."""
+    return float(s @ h / sqrt(len(s)))
+
+
+def general(weights: Weights, s: Array, h: Array) -> float:
+    """sᵀ W_a h."""
+    return float(s @ weights["w_a.weight"] @ h)
+
+
+def concat(weights: Weights, s: Array, h: Array) -> float:
+    """v_aᵀ tanh(W_a [s; h])."""
+    return float(weights["v_a"] @ np.tanh(weights["w_a.weight"] @ np.concatenate([s, h])))
+
+
+SCORES = {"additive": additive, "dot": dot, "scaled_dot": scaled_dot, "general": general, "concat": concat}
+
+
+def key(name: str, weights: Weights, h: Array) -> Array:
+    """What of a score depends on h alone: U_a h, W_a h, W_a's columns for h, or h itself."""
+    if name == "additive":
+        return np.asarray(weights["u_a.weight"] @ h)
+    if name == "general":
+        return np.asarray(weights["w_a.weight"] @ h)
+    if name == "concat":
+        return np.asarray(weights["w_a.weight"][:, -len(h) :] @ h)
+    return h
+
+
+def softmax(scores: Array, length: int) -> Array:
+    """α_j = exp(e_j) / Σ_k exp(e_k) over the first `length` positions; 0 at the others."""
+    weights = np.zeros(len(scores))
+    largest = max(scores[:length])  # subtracted from every score: the quotient stays, overflow goes
+    total = sum(np.exp(scores[k] - largest) for k in range(length))
+    for j in range(length):
+        weights[j] = np.exp(scores[j] - largest) / total
+    return weights
+
+
+class Look(NamedTuple):
+    """What one query saw of the source."""
+
+    e: Array
+    alpha: Array
+    c: Array
+
+    def named(self) -> Named:
+        """The three under their names."""
+        return self._asdict()
+
+
+def look(name: str, weights: Weights, s: Array, memory: list[Array], forced: Array | None) -> Look:
+    """Return e_j = score(s, h_j), α = softmax(e), and c = Σ_j α_j h_j (Bahdanau et al. 2015, equations 5 and 6)."""
+    scores = np.array([SCORES[name](weights, s, h) for h in memory])
+    alpha = softmax(scores, len(memory)) if forced is None else forced
+    context = np.zeros(len(memory[0]))
+    for weight, h in zip(alpha, memory, strict=True):
+        context = context + weight * h
+    return Look(scores, alpha, context)
+
+
+def forced_at(forced: Forced, step: int) -> Array | None:
+    """The weights given for a step (from 0), if there are any."""
+    return forced[step] if step < len(forced) else None

@@ -1,0 +1,36 @@
+"""Attention after the update: Luong, Pham & Manning 2015, section 3.
+
+s_t = RNN(s_{t-1}, y_{t-1})    e_tj = score(s_t, h_j)    c_t = Σ_j α_tj h_j    s̃_t = tanh(W_c [c_t; s_t])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mirada.reference import Design, Forced, Run, Weights, layer_states, predict, under
+from mirada.reference.attention import forced_at, key, look
+from mirada.reference.cells import stack_step, stacked
+from mirada.reference.encoder import encode, first_states
+
+
+def run(
+    design: Design, weights: Weights, source: list[int], target: list[int], *, input_feeding: bool, forced: Forced = ()
+) -> Run:
+    """Update, attend, predict from s̃_t (equations 5 and 6). With input feeding (section 3.3) the RNN reads [y; s̃]."""
+    memory, finals, encoder = encode(design, weights, source)
+    score = under(weights, "score")
+    encoder["keys"] = np.array([key(design.score, score, h) for h in memory])
+    first = first_states(design, weights, finals)
+    cells = stacked(weights, design.decoder_layers, weights["feed_gates.weight"] if input_feeding else None)
+    s_tilde = np.zeros(len(first[-1][0]))
+    states, steps = first, []
+    for t, word in enumerate(target):
+        y = weights["embedding.weight"][word]
+        before = {"y": y, "s_prev": states[-1][0], **({"s_tilde_prev": s_tilde} if input_feeding else {})}
+        states = stack_step(design.cell, cells, np.concatenate([y, s_tilde]) if input_feeding else y, states)
+        s = states[-1][0]
+        looked = look(design.score, score, s, memory, forced_at(forced, t))  # with s_t
+        s_tilde = np.tanh(weights["w_c.weight"] @ np.concatenate([looked.c, s]))
+        seen = {**before, **layer_states(states), **looked.named(), "s_tilde": s_tilde}
+        steps.append({**seen, "logits": predict(weights, s_tilde)})
+    return Run(encoder, layer_states(first, start=True), steps)

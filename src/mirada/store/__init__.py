@@ -1,0 +1,1 @@
+"""Model folders and resumable states on disk: safetensors, JSON and YAML, no pickle."""

@@ -1,0 +1,224 @@
+"""The report of the four experiments, made from results.json's content and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mirada.study.compare.report import length_plot, length_row
+from mirada.study.report import numbers
+from mirada.study.report.document import Block, Finding, Plot, Report, Row, Section, Series, Table
+
+Results = Mapping[str, Any]
+MICRO = 1e6
+KIB = 1024
+TITLES = {
+    "lengths": "1. Quality by source length",
+    "capacity": "2. What a wider vector buys",
+    "forgetting": "3. Which words are forgotten",
+    "cost": "4. What looking back costs",
+}
+
+
+def make_report(results: Results) -> Report:
+    """A section for each part that was done, and the conditions."""
+    blocks: dict[str, Callable[[Results], list[Block]]] = {
+        "lengths": _lengths,
+        "capacity": _capacity,
+        "forgetting": _forgetting,
+        "cost": _cost,
+    }
+    parts = results["parts"]
+    sections = [
+        Section(TITLES[name], [Finding(part["finding"]), *(blocks[name](part) if _has_numbers(part) else [])])
+        for name, part in parts.items()
+    ]
+    if results["failed"]:
+        rows = list(results["failed"].items())
+        sections.append(Section("Runs that failed", [Table("", ("run", "why"), rows)]))
+    sections.append(Section("How the numbers were made", _method(results)))
+    return Report("The bottleneck, and attention", "four experiments on one fixed vector", sections)
+
+
+def _has_numbers(part: Results) -> bool:
+    return bool(part.get("systems") or part.get("looks"))
+
+
+def _lengths(part: Results) -> list[Block]:
+    systems, metric, unit = part["systems"], part["metric"], part["unit"]
+    plot = length_plot(systems, metric, unit)
+    caption = f"{plot.caption}; training saw sources of at most {part['limit']} {unit}"
+    labels = [bucket["label"] for bucket in systems[0]["by_length"]]
+    counts = [str(bucket["count"]) for bucket in systems[0]["by_length"]]
+    rows = [["test items", *counts]]
+    rows += [
+        [row["name"], *(_interval(b["value"], b["interval_low"], b["interval_high"]) for b in row["by_length"])]
+        for row in systems
+    ]
+    sides = [[row["name"], _span(row["short"]), _span(row["long"]), _span(row["change"])] for row in systems]
+    header = ["system", f"up to {part['limit']}", f"{part['limit'] + 1} to {2 * part['limit']}", "change"]
+    return [
+        plot._replace(name="lengths", caption=caption),
+        Table(f"{metric} by source length in {unit}, with 95 % intervals over items", ["length", *labels], rows),
+        Table(f"{metric} on lengths that training saw and on longer ones", header, sides),
+    ]
+
+
+def _capacity(part: Results) -> list[Block]:
+    kinds = list(dict.fromkeys(row["system"] for row in part["systems"]))
+    series = []
+    for kind in kinds:
+        rows = [row for row in part["systems"] if row["system"] == kind]
+        ends = [row["low"] for row in rows], [row["high"] for row in rows]
+        series.append(Series(kind, [row["width"] for row in rows], [row["value"] for row in rows], *ends))
+    caption = (
+        f"{part['metric']} by width on {part['items']} items of lengths that training saw, 95 % intervals over items"
+    )
+    plot = Plot("capacity", caption, "width of the state", part["metric"], series, log_x=True)
+    cells = [
+        [f"{row['system']}-{row['width']}", numbers.count(row["parameters"]), _span(row), _each(row["by_seed"])]
+        for row in part["systems"]
+    ]
+    return [plot, Table(caption, ("system and width", "weights", part["metric"], "each seed"), cells)]
+
+
+def _forgetting(part: Results) -> list[Block]:
+    blocks: list[Block] = [
+        f"Random sequences of {part['symbols']} symbols, width {part['width']}; accuracy of the symbol that stands at "
+        f"each source position, with the right output before it, on sequences of {part['length']} symbols."
+    ]
+    for task in dict.fromkeys(row["task"] for row in part["systems"]):
+        rows = [row for row in part["systems"] if row["task"] == task]
+        blocks += [_positions_plot(task, rows), _positions_table(task, rows)]
+    return blocks
+
+
+def _positions_plot(task: str, rows: Sequence[Results]) -> Plot:
+    series = [
+        Series(
+            row["name"],
+            range(1, len(row["positions"]) + 1),
+            *([found[key] for found in row["positions"]] for key in ("value", "low", "high")),
+        )
+        for row in rows
+    ]
+    caption = f"{task}: accuracy by source position, 95 % bands over sequences"
+    return Plot(f"forgetting-{task}", caption, "source position (1 is the first word)", "accuracy, %", series)
+
+
+def _positions_table(task: str, rows: Sequence[Results]) -> Table:
+    header = ["system", "first third", "last third", "last − first", *map(str, range(1, len(rows[0]["positions"]) + 1))]
+    cells = []
+    for row in rows:
+        each = [numbers.value(found["value"]) for found in row["positions"]]
+        cells.append([row["name"], _span(row["early"]), _span(row["late"]), _span(row["late_minus_early"]), *each])
+    return Table(f"{task}: accuracy in percent, by thirds with 95 % intervals and by source position", header, cells)
+
+
+def _cost(part: Results) -> list[Block]:
+    names = [row["name"] for row in part["looks"][0]["scores"]]
+    where = f"width {part['width']}, {part['batch']} sentences together, {part['device']}, {part['threads']} threads"
+    return [
+        f"Medians of {part['repeats']} turns; {where}. A look is scores, softmax and context; the keys are made once a "
+        "sentence before it. A whole step has the output layer in it "
+        f"({numbers.count(part['vocabulary'])} words) and Luong's flow.",
+        _cost_plot("cost-time", "microseconds", part["looks"], names, "seconds", MICRO),
+        _cost_plot("cost-memory", "KiB made", part["looks"], names, "bytes", 1 / KIB),
+        _ratios("look", f"Time of one look as a multiple of {part['reference']}'s", part["looks"], "scores"),
+        _bytes(part["looks"], names),
+        _ratios("step", "Time of a whole decoder step as a multiple of the classic system's", part["steps"], "systems"),
+    ]
+
+
+def _cost_plot(name: str, label: str, looks: Sequence[Results], names: Sequence[str], key: str, factor: float) -> Plot:
+    lengths = [look["length"] for look in looks]
+    found = {score: [_row(look, score)[key] * factor for look in looks] for score in names}
+    series = [Series(score, lengths, values) for score, values in found.items()]
+    what = "time" if key == "seconds" else "memory made"
+    return Plot(name, f"One look at the source: {what}", "source words", label, series, log_x=True, log_y=True)
+
+
+def _row(look: Results, name: str) -> Results:
+    found: Results = next(row for row in look["scores"] if row["name"] == name)
+    return found
+
+
+def _ratios(first: str, caption: str, looks: Sequence[Results], key: str) -> Table:
+    names = [row["name"] for row in looks[0][key]]
+    rows = [[name, *(_ratio(look[key][i]) for look in looks)] for i, name in enumerate(names)]
+    lengths = [str(look["length"]) for look in looks]
+    caption = f"{caption}, 95 % intervals of the median (and its time), by source words"
+    return Table(caption, [first, *lengths], rows)
+
+
+def _ratio(row: Results) -> str:
+    return f"{_interval(row['ratio'], row['low'], row['high'], 2)} ({row['seconds'] * MICRO:.0f} µs)"
+
+
+def _bytes(looks: Sequence[Results], names: Sequence[str]) -> Table:
+    rows = []
+    for name in names:
+        found = [_row(look, name) for look in looks]
+        rows.append([name, *(f"{row['bytes'] / KIB:,.0f} + {row['key_bytes'] / KIB:,.0f}" for row in found)])
+    lengths = [str(look["length"]) for look in looks]
+    return Table("KiB that one look makes at most + KiB of keys kept for the sentences", ["look", *lengths], rows)
+
+
+def _method(results: Results) -> list[Block]:
+    blocks: list[Block] = [
+        "Intervals (95 %) draw test items again; in the fourth experiment, turns. They say nothing of what another "
+        "seed would change. A difference is called found where its interval leaves out zero (for ratios: one).",
+        *results["notes"],
+    ]
+    for caption, key in (
+        ("Settings", "settings"),
+        ("Pairs and training", "conditions"),
+        ("Environment", "environment"),
+    ):
+        rows = [(name, str(value)) for name, value in results[key].items() if value is not None]
+        blocks += [Table(caption, ("what", "value"), rows)] if rows else []
+    return blocks
+
+
+def _interval(value: float, low: float, high: float, digits: int = 1) -> str:
+    return numbers.with_span(value, low, high, digits)
+
+
+def _span(found: Results) -> str:
+    return _interval(found["value"], found["low"], found["high"])
+
+
+def _each(values: Sequence[float]) -> str:
+    return " ".join(map(numbers.value, values))
+
+
+def make_rows(results: Results) -> list[Row]:
+    """Every number of the report, one a row."""
+    parts, rows = results["parts"], []
+    for row in parts.get("lengths", {}).get("systems", []):
+        metric = parts["lengths"]["metric"]
+        rows += [length_row("lengths", row["name"], bucket, metric) for bucket in row["by_length"]]
+        rows += [Row("lengths", row["name"], side, metric, *row[side].values()) for side in ("short", "long", "change")]
+    for row in parts.get("capacity", {}).get("systems", []):
+        name, metric = f"{row['system']}-{row['width']}", parts["capacity"]["metric"]
+        rows.append(Row("capacity", name, "all", metric, row["value"], row["low"], row["high"]))
+        rows.append(Row("capacity", name, "all", "parameters", row["parameters"]))
+    for row in parts.get("forgetting", {}).get("systems", []):
+        name = f"{row['task']}: {row['name']}"
+        spans = {f"position {i}": found for i, found in enumerate(row["positions"], 1)}
+        spans |= {end: row[end] for end in ("early", "late", "late_minus_early")}
+        rows += [Row("forgetting", name, item, "accuracy", *found.values()) for item, found in spans.items()]
+    return rows + _cost_rows(parts.get("cost", {}))
+
+
+def _cost_rows(part: Results) -> list[Row]:
+    rows = []
+    for key, inner in (("looks", "scores"), ("steps", "systems")):
+        for look in part.get(key, []):
+            for row in look[inner]:
+                item = f"{key[:-1]} at {look['length']}"
+                rows.append(Row("cost", row["name"], item, "ratio", row["ratio"], row["low"], row["high"]))
+                rows.append(Row("cost", row["name"], item, "seconds", row["seconds"]))
+                if "bytes" in row:
+                    rows.append(Row("cost", row["name"], item, "bytes", row["bytes"]))
+    return rows

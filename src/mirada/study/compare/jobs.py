@@ -1,0 +1,176 @@
+"""One training and its test as a job: a folder, a file that says what to do, and a process of its own that does it.
+
+A process of its own makes the peak memory that of one system, and keeps the others standing when one fails. What is
+done stands in files, so a job that was stopped or killed anywhere goes on where it was.
+
+    job.json        what to do          training.json  what the training took
+    model/          the model folder    test.json      what the test took, and everything measured but the outputs
+    failed.json     why it failed       outputs.json   one output a test item
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from mirada.errors import ConfigError, MiradaError, ModelFolderError
+from mirada.evaluation.units import Units
+from mirada.files import write_text
+
+JOB, TRAINING, TEST, OUTPUTS, FAILED = "job.json", "training.json", "test.json", "outputs.json", "failed.json"
+STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGINT, -signal.SIGTERM)
+
+
+class Job(NamedTuple):
+    """What to do, as plain values.
+
+    `training` holds all options of a training, or None to test the model that stands in `model`; `test` is a file of
+    items (`{"source": …, "references": […]}` a line); `measure` is `search` (outputs and their speed) or `positions`
+    (forced decoding, right or wrong at every output position); `tokenizers` names a folder with those the training must
+    arrive at; `units` says what the items' gold links count, or is None where they have none.
+    """
+
+    training: dict[str, Any] | None
+    model: str
+    test: str
+    search: dict[str, Any]
+    batch_size: int
+    device: str
+    measure: str
+    tokenizers: str | None
+    quiet: bool
+    units: Units | None = None
+
+
+class Task(NamedTuple):
+    """A job in its folder, under the system and the seed that it stands for."""
+
+    system: str
+    seed: int
+    folder: Path
+    job: Job
+
+
+Launch = Callable[[Path], int]
+
+
+class StoppedError(MiradaError):
+    """The work was asked to stop, and has saved where it was."""
+
+    exit_code = 130
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON, atomically."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def plain(content: Any) -> Any:
+    """The same as JSON has it: what is returned and what is written are then equal."""
+    return json.loads(json.dumps(content))
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON; raises ModelFolderError if it is missing or damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelFolderError(
+            f"{path}: missing or damaged ({error}); remove its folder to do that part anew"
+        ) from None
+
+
+def read_job(folder: Path) -> Job:
+    """Read what is to be done in a folder."""
+    return Job(**read_json(folder / JOB))
+
+
+def state(folder: Path) -> str:
+    """Where a job stands: `done`, `failed`, or `open`."""
+    if (folder / FAILED).exists():
+        return "failed"
+    return "done" if (folder / TEST).exists() else "open"
+
+
+def prepare(task: Task, *, resume: bool) -> None:
+    """Write the job's file, or check that the one there says the same; a failed job is open again.
+
+    Raises ConfigError if there is one and `resume` is false, or if the options have changed.
+    """
+    path = task.folder / JOB
+    todo = cast(dict[str, Any], plain(task.job._asdict()))
+    if not path.exists():
+        task.folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, todo)
+        return
+    if not resume:
+        raise ConfigError(f"{task.folder} holds a run already; add --resume to go on with it, or choose another --out")
+    if changed := _changes(read_json(path), todo):
+        raise ConfigError(
+            f"{task.folder} was begun with other options ({'; '.join(changed[:3])}); choose another --out, "
+            "or give the same options to go on"
+        )
+    (task.folder / FAILED).unlink(missing_ok=True)
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[str]:
+    """Name the options that differ, as `data.max_length was 256, now 128`. Showing progress or not is no option."""
+    found: list[str] = []
+    for name in [name for name in dict.fromkeys([*old, *new]) if name != "quiet"]:
+        before, now = old.get(name), new.get(name)
+        if isinstance(before, dict) and isinstance(now, dict):
+            found += _changes(before, now, f"{path}{name}.")
+        elif before != now:
+            found.append(f"{path}{name} was {before}, now {now}")
+    return found
+
+
+def run_all(tasks: list[Task], show: Callable[[str], None], *, launch: Launch | None = None) -> None:
+    """Do every open job, one after the other, so that none disturbs another's clock.
+
+    A job that fails is shown and leaves a note (`failed.json`). Raises StoppedError if one was asked to stop.
+    """
+    for number, task in enumerate(tasks, 1):
+        where = f"[{number}/{len(tasks)}] {task.system}, seed {task.seed}"
+        if state(task.folder) == "done":
+            show(f"{where}: done before")
+            continue
+        show(f"{where}: {'training' if task.job.training else 'testing'}")
+        code = (launch or in_a_process)(task.folder)
+        if code in STOPPED:
+            raise StoppedError(f"stopped in {task.folder}; the same command with --resume goes on from there")
+        if state(task.folder) == "open":
+            write_json(task.folder / FAILED, {"error": _how_it_ended(code)})
+        if state(task.folder) == "failed":
+            show(f"{where}: failed: {failure(task.folder)}")
+
+
+def failure(folder: Path) -> str:
+    """Why a job failed, in one line."""
+    return str(read_json(folder / FAILED)["error"])
+
+
+def _how_it_ended(code: int) -> str:
+    if code == -signal.SIGKILL:
+        return "its process was killed (signal 9), as a machine without memory does; try smaller sizes or batches"
+    return f"its process ended by signal {-code}" if code < 0 else f"its process ended with exit code {code}"
+
+
+def in_a_process(folder: Path) -> int:
+    """Do the job of a folder in a process of its own; returns its exit code.
+
+    The process saves and ends when its standard input closes, which happens however this one ends; Ctrl-C reaches it
+    only so, once.
+    """
+    command = [sys.executable, "-P", "-m", "mirada.study.compare.worker", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0) as process:
+        try:
+            return process.wait()
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()

@@ -1,0 +1,123 @@
+"""The demo: four systems trained on the embedded corpus in three minutes, compared, and looked into."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mirada.config.configfile import parse
+from mirada.config.options import Config
+from mirada.corpora.grammar import AlignedPair, make_splits, write_splits
+from mirada.evaluation.lengths import by_length
+from mirada.evaluation.metrics import evaluate
+from mirada.explain.heatmap import terminal_map
+from mirada.files import write_text
+from mirada.train.loop import train
+from mirada.train.progress import Monitor
+from mirada.translator import Translator, load
+
+# Sizes and rates that four passes over the small corpus suffice for; the same passes for all.
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "classic": {"decoder": "classic", "rnn_type": "lstm", "hidden_size": 192},
+    "bahdanau": {"decoder": "bahdanau", "rnn_type": "gru", "readout": "deep", "attention_size": 64},
+    "luong": {"decoder": "luong", "rnn_type": "gru", "score": "dot"},
+    "transformer": {"decoder": "transformer", "embedding_dim": 96, "enc_layers": 2, "dec_layers": 2, "ff_size": 192},
+}
+MODEL = {"embedding_dim": 64, "hidden_size": 128, "dropout": 0.0}
+TRAINING = {
+    "batch_size": 32,
+    "learning_rate": 4e-3,
+    "scheduling": "cosine",
+    "warmup_steps": 60,
+    "label_smoothing": 0.0,
+    "epochs": 4,
+    "max_minutes": 0.65,
+}
+PAIRS, LONGEST, EDGES = 8000, 20, (4, 8, 12, 16)
+QUESTION = "How are you?"
+NEXT = """What to try next:
+  echo "{question}" | mirada translate {folder}/bahdanau --n-best 3
+  echo "{question}" | mirada translate {folder}/luong --alignment hard --save-attention attention.jsonl
+  mirada evaluate {folder}/classic --src {folder}/data/test.en --tgt {folder}/data/test.es
+  mirada train --src YOUR.src --tgt YOUR.tgt --model-dir runs/mine --decoder bahdanau
+"""
+
+
+def demo(folder: Path, show: Callable[[str], None], *, seed: int = 1) -> None:
+    """Make the corpus, train the four systems (or load those already there), and show what they do.
+
+    Everything made is written below `folder`; `show` receives the lines to print.
+    """
+    splits = make_splits(PAIRS, seed=seed, max_words=LONGEST)
+    data = folder / "data"
+    write_splits(splits, data, force=True)
+    show(f"{len(splits.train)} English-Spanish pairs made by a grammar, in {data}")
+    models = {}
+    for name, options in SYSTEMS.items():
+        show(f"\n{name}: training")
+        train(configure(folder, name, options, seed), monitor=Monitor())
+        models[name] = load(folder / name, device="cpu")
+    shown = [pair for pair in splits.test if pair.source == QUESTION]
+    shown += [pair for pair in splits.test if pair.source != QUESTION][:4]
+    show_translations(models, shown, show)
+    show_attention(models["bahdanau"], QUESTION, show)
+    show_lengths(models, splits.test, folder, show)
+    show(NEXT.format(question=QUESTION, folder=folder))
+
+
+def configure(folder: Path, name: str, options: dict[str, Any], seed: int) -> Config:
+    """The options of one of the demo's models."""
+    data = {"tokenizer": "bpe", "vocab_size": 1500}
+    for split, prefix in (("train", ""), ("dev", "dev_")):
+        data |= {f"{prefix}src": str(folder / f"data/{split}.en"), f"{prefix}tgt": str(folder / f"data/{split}.es")}
+    training = {**TRAINING, "seed": seed}
+    search = {"beam_size": 3}
+    values = {"model_dir": str(folder / name), "data": data, "model": {**MODEL, **options}, "training": training}
+    return parse({**values, "search": search})
+
+
+def show_translations(models: dict[str, Translator], pairs: Sequence[AlignedPair], show: Callable[[str], None]) -> None:
+    """Held-out sentences through every system."""
+    show("\nHeld-out sentences (never seen in training):")
+    width = max(map(len, models))
+    outputs = {name: model.translate([pair.source for pair in pairs]) for name, model in models.items()}
+    for i, pair in enumerate(pairs):
+        show(f"\n  {'source':>{width}}  {pair.source}\n  {'reference':>{width}}  {pair.target}")
+        for name, lines in outputs.items():
+            mark = "✓" if lines[i] == pair.target else " "
+            show(f"{mark} {name:>{width}}  {lines[i]}")
+
+
+def show_attention(model: Translator, text: str, show: Callable[[str], None]) -> None:
+    """Where a model looks while it writes, as shades."""
+    best = model.search([text], with_attention=True)[0][0]
+    if best.attention is None:
+        return
+    show(f"\nAttention of Bahdanau's model for {text!r}: each row is a word it wrote, darker = looked at more")
+    rows, columns = ([token.lstrip("▁") or token for token in side] for side in (best.tokens, best.source_tokens))
+    show(terminal_map(best.attention, rows, columns))
+
+
+def show_lengths(
+    models: dict[str, Translator], pairs: Sequence[AlignedPair], folder: Path, show: Callable[[str], None]
+) -> None:
+    """The question the field started from: does quality fall as sources grow?"""
+    sources, references = [pair.source for pair in pairs], [[pair.target] for pair in pairs]
+    lengths = [len(source.split()) for source in sources]
+    table: dict[str, Any] = {}
+    for name, model in models.items():
+        outputs = model.translate(sources, beam_size=1)
+        scores = by_length(lengths, outputs, references, "bleu", edges=EDGES, samples=200)
+        whole = evaluate(outputs, references, ["bleu"])[0]
+        table[name] = {"all": whole.value, **{score.label: score.value for score in scores}}
+        counts = {score.label: score.count for score in scores}
+    show(f"\nBLEU by source length in words, {len(pairs)} test sentences, greedy ({whole.signature}):")
+    labels = ["all", *counts]
+    show(f"{'':>12}" + "".join(f"{label:>9}" for label in labels))
+    show(f"{'sentences':>12}" + "".join(f"{n:>9}" for n in [len(pairs), *counts.values()]))
+    for name, row in table.items():
+        show(f"{name:>12}" + "".join(f"{row[label]:>9.1f}" for label in labels))
+    show("The same four passes for all; the classic system holds a sentence in one vector, the others look back.")
+    write_text(folder / "by_length.json", json.dumps({"counts": counts, "bleu": table}, indent=1) + "\n")

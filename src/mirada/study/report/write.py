@@ -1,0 +1,55 @@
+"""Write a report into a folder: report.html, report.md, results.csv, results.json, figures/."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mirada.files import write_atomic, write_text
+from mirada.study.report.attention import draw_map
+from mirada.study.report.document import Map, Plot, Report, Row
+from mirada.study.report.figures import draw, inline
+from mirada.study.report.html import to_html
+from mirada.study.report.markdown import to_markdown
+
+
+def write_report(report: Report, results: dict[str, Any], rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Write all forms; returns the paths, report.html first."""
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    inlined: dict[str, str] = {}
+    written: list[Path] = []
+    for block in (block for section in report.sections for block in section.blocks):
+        if isinstance(block, Plot):
+            files = draw(block)
+            inlined[block.name] = inline(files["svg"].decode("utf-8"), block.name)
+        elif isinstance(block, Map):
+            drawn = draw_map(block)
+            inlined[block.name] = inline(drawn, block.name)
+            files = {"svg": drawn.encode("utf-8")}
+        else:
+            continue
+        for kind, content in files.items():
+            written.append(folder / "figures" / f"{block.name}.{kind}")
+            write_atomic(written[-1], content)
+    texts = {
+        "report.html": to_html(report, inlined),
+        "report.md": to_markdown(report),
+        "results.csv": to_csv(rows),
+        "results.json": json.dumps(results, indent=1, ensure_ascii=False) + "\n",
+    }
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    return [*(folder / name for name in texts), *written]
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """One number a line."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(Row._fields)
+    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    return stream.getvalue()

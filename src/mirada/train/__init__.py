@@ -1,0 +1,1 @@
+"""Training: set up, loop, loss, schedule, validation, log."""

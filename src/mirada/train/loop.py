@@ -1,0 +1,260 @@
+"""Training, read from top to bottom: prepare, then update, validate, save, until it is time to stop.
+
+A training can be stopped and killed anywhere: the same command goes on where the last save stood, and on the CPU ends
+with the same weights, bit for bit, as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from mirada.config.options import Config
+from mirada.data.batches import Batch, collate, pair_lengths, plan
+from mirada.data.vocabulary import PAD
+from mirada.devices import out_of_memory
+from mirada.errors import TrainingError
+from mirada.files import locked
+from mirada.store import checkpoint, resume
+from mirada.train.log import History
+from mirada.train.loss import sequence_loss
+from mirada.train.progress import Monitor
+from mirada.train.schedule import learning_rate
+from mirada.train.setup import Run, batch_size, set_up
+from mirada.train.validation import dev_loss, dev_metrics
+
+ADVICE = "In another model_dir, lower learning_rate or clip_grad_norm, or raise warmup_steps"
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+BAD_UPDATES = 20  # updates in a row whose gradient is no number, before training gives up
+
+
+class InterruptedTrainingError(TrainingError):
+    """Training was asked to stop (Ctrl-C, SIGTERM) and has saved where it was."""
+
+    def __init__(self, message: str, code: int):
+        super().__init__(message)
+        self.exit_code = code
+
+
+class Result(NamedTuple):
+    """What a training made."""
+
+    folder: Path
+    metrics: dict[str, float]  # of the best validation
+    updates: int
+    seconds: float
+
+
+def train(config: Config, *, monitor: Monitor | None = None) -> Result:
+    """Train a model into its folder, or go on with one that was stopped; returns the best validation's metrics.
+
+    Raises TrainingError, ConfigError or DataError for what cannot be done,
+    InterruptedTrainingError after Ctrl-C or SIGTERM.
+    """
+    folder = _make_folder(config)
+    with locked(folder), _enough_memory():
+        run = set_up(config, folder, monitor or Monitor())
+        if not run.progress.updates:
+            _save(run)
+        with _signals(run):
+            try:
+                _loop(run)
+            finally:
+                run.monitor.stop()
+    best, name = run.progress.best_metrics, config.training.early_stopping_metric
+    if not best:
+        raise TrainingError(f"no validation gave a {name} that is a number, so no model was kept. {ADVICE}")
+    return Result(folder, best, run.progress.updates, run.progress.seconds)
+
+
+def _make_folder(config: Config) -> Path:
+    folder = Path(config.model_dir).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TrainingError(f"{folder}: cannot be made ({error.strerror}); choose another --model-dir") from None
+    return folder
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    """Turn an allocator's error into advice."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        advice = "lower batch_size, max_length or the sizes of the model"
+        raise TrainingError(f"the memory does not suffice for this model and batch; {advice}") from None
+
+
+def _loop(run: Run) -> None:
+    options, progress = run.config.training, run.progress
+    lengths, size = pair_lengths(run.data.train), batch_size(run.config)
+    device = run.model.output.weight.device
+    run.monitor.start(run.config.model.decoder, run.schedule.last, progress.updates)
+    begun = time.monotonic() - progress.seconds
+    while not (reason := _finished(run)):
+        batches = plan(lengths, size, seed=options.seed, epoch=progress.epoch)
+        while progress.position < len(batches) and not (reason := _finished(run)):
+            batch = collate(run.data.train, batches[progress.position], device)
+            run.model.train()
+            _update(run, batch)
+            progress.position += 1
+            progress.seconds = time.monotonic() - begun
+            at_end = progress.position == len(batches)
+            validated = _due(options.valid_every, progress.updates, at_end)
+            if validated:
+                _validate(run)
+            stop = run.stop_signal  # asked once: a signal that comes later waits for the next update
+            if validated or _due(options.save_every, progress.updates, False) or stop:
+                _save(run)
+            if stop:
+                _interrupt(run, stop)
+        if not reason:
+            progress.epoch, progress.position = progress.epoch + 1, 0
+    if progress.validated != progress.updates:
+        _validate(run)
+        _save(run)
+    run.monitor.note(f"stopped: {reason}; best {_say(progress.best_metrics)} after update {progress.best_update}")
+
+
+def _update(run: Run, batch: Batch) -> None:
+    """One step of gradient descent on the mean loss of the batch's real target tokens."""
+    options, progress = run.config.training, run.progress
+    progress.updates += 1
+    rate = learning_rate(progress.updates, run.schedule) * progress.rate_factor
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
+    hidden = run.model(batch.source, batch.lengths, batch.target_in).hidden
+    output = run.model.output
+    loss = sequence_loss(
+        output.dropped(hidden),
+        output.weight,
+        output.bias,
+        batch.target_out,
+        pad=PAD,
+        smoothing=options.label_smoothing,
+        divisor=batch.tokens,
+    )
+    run.optimizer.zero_grad(set_to_none=True)
+    loss.smoothed.backward()
+    norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), options.clip_grad_norm)
+    value = float(loss.nll) / batch.tokens
+    if not (np.isfinite(value) and bool(torch.isfinite(norm))):
+        return _skip_update(run)
+    progress.bad_in_a_row = 0
+    run.optimizer.step()
+    if run.average:
+        decay = min(options.ema_decay, (1 + progress.updates) / (10 + progress.updates))
+        for name, weights in checkpoint.weights_of(run.model).items():
+            run.average[name].lerp_(weights, 1 - decay)
+    run.monitor.update(progress.updates, batch.tokens, value)
+    return None
+
+
+def _skip_update(run: Run) -> None:
+    """Leave out an update whose loss or gradient is no number; give up after many in a row."""
+    progress = run.progress
+    progress.bad_updates += 1
+    progress.bad_in_a_row += 1
+    run.monitor.note(
+        f"update {progress.updates}: loss or gradient is not finite; skipped ({progress.bad_updates} so far)"
+    )
+    if progress.bad_in_a_row >= BAD_UPDATES:
+        kept = f"the last good model in {run.folder} is kept" if progress.best_metrics else "no model was kept yet"
+        raise TrainingError(
+            f"{BAD_UPDATES} updates in a row had a loss or gradient that is not finite; {kept}. {ADVICE}"
+        )
+
+
+def _validate(run: Run) -> None:
+    """Measure the dev set, keep the model if it is the best so far, and lower the rate on a plateau."""
+    options, progress = run.config.training, run.progress
+    own = {name: weights.clone() for name, weights in checkpoint.weights_of(run.model).items()} if run.average else {}
+    if run.average:
+        checkpoint.put_weights(run.model, run.average)
+    run.model.eval()
+    metrics = dev_loss(run.model, run.data.dev, batch_size(run.config), run.model.output.weight.device)
+    metrics |= dev_metrics(
+        run.model, run.data.dev, run.data.dev_texts, run.target, options.valid_metrics, options.valid_sentences
+    )
+    improved = progress.note_validation(metrics, options)
+    history = History(run.folder, tensorboard=options.tensorboard)
+    if improved:
+        note = {"metrics": metrics, "updates": progress.updates, "best": True}
+        checkpoint.write_model(run.folder, run.model, note)
+    if run.average:
+        checkpoint.put_weights(run.model, own)
+    history.write(progress.validations)
+    star = " *" if improved else ""
+    bad = f" (skipped: {progress.bad_updates})" if progress.bad_updates else ""
+    run.monitor.note(f"epoch {progress.epoch + 1} update {progress.updates}: {_say(metrics)}{star}{bad}")
+
+
+def _save(run: Run) -> None:
+    archive = resume.collect(run.progress, run.model, run.optimizer, run.average)
+    checkpoint.write_archive(run.folder / checkpoint.RESUME, archive)
+
+
+def _finished(run: Run) -> str:
+    """Why training ends here, or an empty string."""
+    options, progress = run.config.training, run.progress
+    if progress.epoch >= options.epochs:
+        return f"{options.epochs} epochs"
+    if options.max_updates is not None and progress.updates >= options.max_updates:
+        return f"{options.max_updates} updates"
+    if options.max_minutes is not None and progress.seconds >= 60 * options.max_minutes:
+        return f"{options.max_minutes:g} minutes"
+    if progress.without_improvement >= options.patience:
+        return f"no better {options.early_stopping_metric} in {options.patience} validations"
+    return ""
+
+
+def _due(every: int | None, updates: int, at_end: bool) -> bool:
+    return at_end if every is None else updates % every == 0
+
+
+def _say(metrics: dict[str, float]) -> str:
+    return " ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+
+
+@contextmanager
+def _signals(run: Run) -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and a closed terminal finish the update first; a second signal stops at once.
+
+    A signal that is ignored (nohup, a shell's background job) stays ignored.
+    """
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        if run.stop_signal:
+            raise KeyboardInterrupt
+        run.stop_signal = number
+        with suppress(RuntimeError):  # Python refuses to write a line in the middle of writing another
+            run.monitor.note("stopping after this update …")
+
+    numbers = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    try:
+        before = {number: signal.signal(number, ask) for number in numbers}
+    except ValueError:  # not in the main thread: signals are someone else's business
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(run: Run, stop: int) -> None:
+    raise InterruptedTrainingError(
+        f"stopped after update {run.progress.updates}, saved in {run.folder}; the same command goes on from there",
+        128 + stop,
+    )

@@ -1,1 +1,0 @@
-"""A package, so that these tests share systems.py."""

@@ -1,0 +1,85 @@
+"""How good a model is on the dev set, by a second road, and whatever the batches."""
+
+from __future__ import annotations
+
+from math import exp, log
+
+import pytest
+import torch
+
+import tiny
+from mirada.config.options import SearchConfig, TrainingConfig
+from mirada.data.batches import BatchSize, Encoded, collate
+from mirada.data.corpus import Corpus
+from mirada.data.vocabulary import EOS
+from mirada.errors import ConfigError
+from mirada.train.validation import check_metrics, dev_loss, dev_metrics
+from mirada.translator import Translator
+
+CPU = torch.device("cpu")
+
+
+def dev_set(translator: Translator) -> Encoded:
+    sources, targets = (
+        translator.source_tokenizer.encode(tiny.SOURCES),
+        translator.target_tokenizer.encode(tiny.TARGETS),
+    )
+    return Encoded([[*ids, EOS] for ids in sources], targets)
+
+
+def test_loss_and_accuracy_token_by_token(translator):
+    dev = dev_set(translator)
+    costs, right = [], []
+    for row, target in enumerate(dev.targets):
+        batch = collate(dev, [row], CPU)
+        with torch.no_grad():
+            hidden = translator.model.forward(batch.source, batch.lengths, batch.target_in).hidden[0]
+            log_p = translator.model.logits(hidden).double().log_softmax(1)
+        for step, token in enumerate([*target, EOS]):
+            costs.append(-log_p[step, token].item())
+            right.append(log_p[step].argmax().item() == token)
+    expected = {
+        "loss": sum(costs) / len(costs),
+        "ppl": exp(sum(costs) / len(costs)),
+        "accuracy": 100 * sum(right) / len(right),
+    }
+    for size in (BatchSize(64, False), BatchSize(2, False), BatchSize(50, True), BatchSize(1, True)):
+        assert dev_loss(translator.model, dev, size, CPU) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("model_folder", ["luong"], indirect=True)
+def test_a_hopeless_model_has_a_finite_perplexity(translator):
+    dev = dev_set(translator)
+    bias = translator.model.output.bias
+    before = bias.detach().clone()
+    with torch.no_grad():
+        bias[EOS] = 1e4
+    try:
+        found = dev_loss(translator.model, dev, BatchSize(64, False), CPU)
+    finally:
+        with torch.no_grad():
+            bias.copy_(before)
+    assert found["loss"] > 1000
+    assert log(found["ppl"]) == pytest.approx(100)
+
+
+def test_metrics_are_of_greedy_output_for_the_first_sentences(translator):
+    dev = dev_set(translator)
+    greedy = SearchConfig(beam_size=1)
+    outputs = [found[0].text for found in translator.search(tiny.SOURCES, options=greedy)]
+    references = [*outputs[:4], "something else", "and else"]
+    texts = Corpus(tiny.SOURCES, references, list(range(6)), [], "dev")
+    names = ["exact", "bleu"]
+    found = dev_metrics(translator.model, dev, texts, translator.target_tokenizer, names, 4)
+    assert found == pytest.approx({"exact": 100, "bleu": 100})
+    every = dev_metrics(translator.model, dev, texts, translator.target_tokenizer, ["exact"], 500)
+    assert every == pytest.approx({"exact": 100 * 4 / 6})
+    assert dev_metrics(translator.model, dev, texts, translator.target_tokenizer, [], 4) == {}
+
+
+def test_unknown_metrics_are_met_before_the_training():
+    check_metrics(TrainingConfig(valid_metrics=("bleu", "rouge"), early_stopping_metric="bleu"))
+    with pytest.raises(ConfigError, match="unknown metric 'blue'; did you mean 'bleu'"):
+        check_metrics(TrainingConfig(valid_metrics=("wer", "blue")))
+    with pytest.raises(ConfigError, match="metric 'rouge' is several; name one of rouge1, rouge2, rougeL"):
+        check_metrics(TrainingConfig(valid_metrics=("rouge",), early_stopping_metric="rouge"))
