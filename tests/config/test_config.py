@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from mirada.config.configfile import BLOCKS, leaves, parse
-from mirada.config.options import OWNERS, Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
+from mirada.config.model import OWNERS
+from mirada.config.options import Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
 from mirada.errors import ConfigError
 
 DECODERS = ("classic", "bahdanau", "luong", "transformer")

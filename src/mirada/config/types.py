@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 MOST = 100_000_000
 LONGEST = 100_000
@@ -21,3 +21,9 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 VocabSize = Annotated[int, Field(ge=8, le=MOST)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Block(BaseModel):
+    """A group of options: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from mirada.config.configfile import parse
-from mirada.config.options import OWNERS, Config, Decoder, ModelConfig, Score
+from mirada.config.model import OWNERS, Decoder, Score
+from mirada.config.options import Config, ModelConfig
 from mirada.errors import ConfigError, suggestion
 
 NAMES = ("classic-lstm", "classic-gru", "bahdanau", "luong-dot", "luong-general", "luong-concat", "transformer")

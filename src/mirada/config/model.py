@@ -1,0 +1,164 @@
+"""Options of the model: which of the systems, its sizes, and what fits together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from mirada.config.types import Block, Depth, Width
+
+Decoder = Literal["classic", "bahdanau", "luong", "transformer"]
+Score = Literal["additive", "dot", "scaled_dot", "general", "concat"]
+DEFAULT_SCORE: Mapping[str, Score | None] = {
+    "classic": None,
+    "bahdanau": "additive",
+    "luong": "general",
+    "transformer": "scaled_dot",
+}
+RECURRENT = ("classic", "bahdanau", "luong")
+# Options that act with some decoders only: elsewhere they may keep their default, nothing else.
+OWNERS: Mapping[str, tuple[str, ...]] = {
+    "feed_context": ("classic",),
+    "readout": ("bahdanau",),
+    "input_feeding": ("luong",),
+    "attention_size": ("bahdanau", "luong"),
+    "norm": ("transformer",),
+    "bidirectional": RECURRENT,
+    "reverse_source": RECURRENT,
+    "recurrent_dropout": RECURRENT,
+    "encoder_hidden_size": RECURRENT,
+}
+ALIASES = {"score": {"mlp": "additive", "bahdanau": "additive"}}
+
+
+class ModelConfig(Block):
+    """Which of the systems, and its sizes."""
+
+    decoder: Decoder = Field("luong", description="flow: classic, bahdanau, luong or transformer")
+    score: Score | None = Field(None, description="additive, dot, scaled_dot, general or concat (default: the paper's)")
+    rnn_type: Literal["lstm", "gru"] = Field("lstm", description="recurrent cell of encoder and decoder")
+    embedding_dim: Width = Field(256, description="width of the embeddings; the Transformer's d_model")
+    hidden_size: Width = Field(512, description="width of the recurrent decoder's state")
+    encoder_hidden_size: Width | None = Field(
+        None,
+        description="width of one encoder direction (default: so that all directions together are hidden_size)",
+    )
+    attention_size: Width | None = Field(
+        None, description="width of the additive and concat scores' hidden layer (default: hidden_size)"
+    )
+    enc_layers: Depth = Field(1, description="encoder layers")
+    dec_layers: Depth = Field(1, description="decoder layers")
+    bidirectional: bool | None = Field(
+        None, description="read the source in both directions (default: no for classic, yes for the others)"
+    )
+    reverse_source: bool = Field(False, description="read the source last word first (Sutskever et al. 2014)")
+    feed_context: bool = Field(
+        False, description="classic: the context enters every step and the readout (Cho et al. 2014)"
+    )
+    input_feeding: bool | None = Field(
+        None, description="luong: the attentional state enters the next step (default: yes)"
+    )
+    readout: Literal["state", "deep"] | None = Field(
+        None, description="bahdanau: predict from s_t, or from a maxout of s_t, y_{t-1}, c_t (default: deep)"
+    )
+    num_heads: Width = Field(4, description="transformer: attention heads")
+    ff_size: Width = Field(1024, description="transformer: width of the feed-forward layer")
+    norm: Literal["pre", "post"] = Field("pre", description="transformer: layer norm before or after each part")
+    tied_softmax: bool = Field(False, description="the output layer is the target embedding")
+    tied_embeddings: bool = Field(False, description="source and target share one embedding (needs share_vocab)")
+    dropout: float = Field(0.2, ge=0, lt=1, description="between layers and before the output")
+    embedding_dropout: float | None = Field(None, ge=0, lt=1, description="on embeddings (default: as dropout)")
+    recurrent_dropout: float = Field(
+        0.0, ge=0, lt=1, description="on the recurrent state, one mask a sentence (Gal & Ghahramani 2016)"
+    )
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="whole tokens' embeddings set to zero")
+
+    @property
+    def score_name(self) -> Score | None:
+        """The score in force: the one given, else the paper's for this flow."""
+        return self.score or DEFAULT_SCORE[self.decoder]
+
+    @property
+    def both_directions(self) -> bool:
+        """Whether a recurrent encoder reads both ways."""
+        return self.decoder != "classic" if self.bidirectional is None else self.bidirectional
+
+    @property
+    def feeds_input(self) -> bool:
+        """Whether Luong's attentional state enters the next step."""
+        return self.input_feeding is not False
+
+    @property
+    def has_maxout(self) -> bool:
+        """Whether the readout is a maxout of state, previous word and context."""
+        return (self.decoder == "bahdanau" and self.readout != "state") or self.feed_context
+
+    @property
+    def embedding_drop(self) -> float:
+        """Dropout on embeddings in force."""
+        return self.dropout if self.embedding_dropout is None else self.embedding_dropout
+
+    @property
+    def direction_size(self) -> int:
+        """Width of one encoder direction."""
+        return self.encoder_hidden_size or max(1, self.hidden_size // (2 if self.both_directions else 1))
+
+    @property
+    def memory_size(self) -> int:
+        """Width `H` of the encoder's states."""
+        if self.decoder == "transformer":
+            return self.embedding_dim
+        return self.direction_size * (2 if self.both_directions else 1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _aliases(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            return {
+                key: ALIASES.get(key, {}).get(value, value) if isinstance(value, str) else value
+                for key, value in values.items()
+            }
+        return values
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelConfig:
+        check_model(self)
+        return self
+
+
+def check_model(model: ModelConfig) -> None:
+    """Raise ValueError for two options of the model that contradict each other, naming both and what is valid."""
+    check_score(model)
+    if model.decoder == "transformer" and model.embedding_dim % model.num_heads:
+        raise ValueError(f"embedding_dim {model.embedding_dim} is not a multiple of num_heads {model.num_heads}")
+    for option, owners in OWNERS.items():
+        value = getattr(model, option)
+        if model.decoder not in owners and value != ModelConfig.model_fields[option].default:
+            raise ValueError(
+                f"{option} {str(value).lower()} does nothing with decoder {model.decoder}; "
+                f"it is for decoder {' or '.join(owners)}"
+            )
+    widths = (model.embedding_dim, model.hidden_size)
+    if model.tied_softmax and model.decoder != "transformer" and not model.has_maxout and widths[0] != widths[1]:
+        raise ValueError(
+            f"tied_softmax true needs embedding_dim equal to hidden_size with decoder {model.decoder} "
+            f"(got {widths[0]} and {widths[1]}); bahdanau with readout deep has no such need"
+        )
+
+
+def check_score(model: ModelConfig) -> None:
+    """Raise ValueError if the score does not fit the flow or the sizes."""
+    advice = "leave score out, or use decoder bahdanau or luong"
+    if model.decoder == "classic" and model.score is not None:
+        raise ValueError(f"score {model.score} with decoder classic, which has no attention; {advice}")
+    if model.decoder == "transformer" and model.score_name != "scaled_dot":
+        raise ValueError(f"score {model.score} with decoder transformer, which uses scaled_dot; {advice}")
+    recurrent = model.decoder in ("bahdanau", "luong")
+    if recurrent and model.score_name in ("dot", "scaled_dot") and model.memory_size != model.hidden_size:
+        raise ValueError(
+            f"score {model.score_name} needs encoder states as wide as hidden_size "
+            f"(got {model.memory_size} and {model.hidden_size}); set encoder_hidden_size to hidden_size divided by the "
+            "directions, or use score general, additive or concat"
+        )
