@@ -17,6 +17,7 @@ LAYERS = (
     ("errors",),
     ("config", "trees", "files", "devices"),
     ("data", "corpora", "reference", "evaluation"),
+    ("texts",),
     ("models kernels",),
     ("fast",),
     ("search",),

@@ -15,7 +15,8 @@ from mirada.data.tokenizer import TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import EOS, PAD, UNK
 from mirada.models.base import Memory
 from mirada.store.checkpoint import Loaded
-from mirada.translator import EMPTY, Translation, Translator, _replaced
+from mirada.texts import replaced
+from mirada.translator import EMPTY, Translation, Translator
 
 LINES = [*tiny.SOURCES, "", "the Ω sleeps </s> 漢"]
 
@@ -67,7 +68,7 @@ def test_only_unk_is_replaced_and_never_by_the_end():
     words = train_tokenizer(["a b"], TokenizerOptions("word", 50))
     (source,) = words.pieces(["a Ω b"])
     attention = np.array([[0.0, 1.0, 0.0, 0.0], [0.1, 0.2, 0.0, 0.7], [0.3, 0.0, 0.2, 0.5]])
-    assert _replaced(["b", "<unk>", "<unk>"], (5, UNK, UNK), source, attention) == ["b", "Ω", "a"]
+    assert replaced(["b", "<unk>", "<unk>"], (5, UNK, UNK), source, attention) == ["b", "Ω", "a"]
 
 
 # Alignments

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-
-import numpy as np
 
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
 from mirada.data.tokenizer import Piece
-from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
 from mirada.devices import choose_device, halving
 from mirada.errors import ConfigError, DataError
 from mirada.fast.prepacked import Decoding, Precision, can_prepack, prepacked
@@ -26,37 +22,11 @@ from mirada.search.decode import Hypothesis
 from mirada.search.scheduler import MOST_SENTENCES, Forced, Request, automatic, force, search_all, with_end
 from mirada.search.workers import default_workers
 from mirada.store.checkpoint import Loaded, load_model
+from mirada.texts import EMPTY, END, Scored, Translation, scored, source_pieces, translation, word_links
 
-END = SPECIAL_TOKENS[3]
-WIDEST = 64  # characters a token, at most, that are looked at in a source that is too long
+__all__ = ["EMPTY", "END", "Scored", "Translation", "Translator", "load"]
+
 Row = tuple[int, list[Piece], list[Piece]]  # a pair's number from 0, its source and its target
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One output of one source, with what it was made from. Log-probabilities are natural."""
-
-    text: str
-    score: float  # log_probability / ((5 + n) / 6)^α
-    log_probability: float
-    finished: bool  # False: the limit was reached before </s>
-    source_tokens: tuple[str, ...]  # with </s>
-    source_words: tuple[int, ...]  # the word that each source token belongs to; none for </s>
-    tokens: tuple[str, ...]  # with </s> where it was produced
-    token_log_probabilities: tuple[float, ...]  # one a token
-    attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A given pair under a model."""
-
-    log_probability: float
-    source_tokens: tuple[str, ...]
-    tokens: tuple[str, ...]
-    token_log_probabilities: tuple[float, ...]
-    attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
-    heads: np.ndarray | None = field(default=None, compare=False)  # [layers, heads, tokens, source_tokens]
 
 
 def load(
@@ -213,30 +183,11 @@ class Translator:
         return [_scored(*row[1:], found) for row, found in zip(rows, forced, strict=True)]
 
     def word_links(self, found: Translation) -> str:
-        """Pharaoh links i-j (source-output, from 0) of an output with attention: each word's most attended word.
-
-        Subword pieces are joined into words; words and characters stand for themselves. </s> takes no part.
-        """
-        from mirada.evaluation.alignment import attention_links, format_links, word_weights
-
-        source, target = found.source_tokens[:-1], found.tokens[: len(found.tokens) - found.finished]
-        if found.attention is None or not source or not target:
-            return ""
-        weights = found.attention[: len(target), : len(source)]
-        words = word_weights(weights, found.source_words, self.target_tokenizer.words(target))
-        return format_links(attention_links(words))
+        """Pharaoh links i-j of an output with attention (texts.word_links)."""
+        return word_links(found, self.target_tokenizer)
 
     def _pieces(self, texts: Sequence[str], options: SearchConfig, first: int) -> list[list[Piece]]:
-        """Tokens of each source, cut to `max_input_length`; of a text far longer than that the end is not even read."""
-        most = options.max_input_length
-        rows = self.source_tokenizer.pieces([text[: WIDEST * most] for text in texts])
-        for number, (text, row) in enumerate(zip(texts, rows, strict=True), start=first + 1):
-            if len(text) > WIDEST * most:
-                kept = min(most, len(row))
-                self.warn(f"line {number}: {len(text)} characters, cut to {kept} tokens (max_input_length {most})")
-            elif len(row) > most:
-                self.warn(f"line {number}: {len(row)} tokens, cut to max_input_length {most}")
-        return [row[:most] for row in rows]
+        return source_pieces(self.source_tokenizer, texts, options.max_input_length, first=first, warn=self.warn)
 
     def _search(
         self, requests: list[Request], options: SearchConfig, batch_size: int | None, with_attention: bool
@@ -252,26 +203,8 @@ class Translator:
         )
 
     def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
-        attention = None
-        if found.attention is not None:
-            attention = found.attention[:, : len(source) + 1].numpy()
-        tokens = [self.target_tokenizer.token(i) for i in found.tokens]
-        if options.replace_unk and attention is not None:
-            tokens = _replaced(tokens, found.tokens, source, attention)
-        return Translation(
-            self.target_tokenizer.join(tokens),
-            found.score,
-            found.log_probability,
-            found.finished,
-            (*(piece.text for piece in source), END),
-            tuple(piece.word for piece in source),
-            (*tokens, END) if found.finished else tuple(tokens),
-            found.token_log_probabilities,
-            attention,
-        )
-
-
-EMPTY = Translation("", 0.0, 0.0, True, (END,), (), (END,), (0.0,))
+        attention = None if found.attention is None else found.attention.numpy()
+        return translation(self.target_tokenizer, source, found, attention, replace_unk=options.replace_unk)
 
 
 def _pair_name(row: Row) -> str:
@@ -279,13 +212,5 @@ def _pair_name(row: Row) -> str:
 
 
 def _scored(source: list[Piece], target: list[Piece], found: Forced) -> Scored:
-    names = [(*(piece.text for piece in side), END) for side in (source, target)]
     attention, heads = (None if part is None else part.numpy() for part in (found.attention, found.heads))
-    log_p = tuple(found.token_log_probabilities)
-    return Scored(sum(log_p), names[0], names[1], log_p, attention, heads)
-
-
-def _replaced(tokens: list[str], ids: tuple[int, ...], source: list[Piece], attention: np.ndarray) -> list[str]:
-    """Each <unk> becomes the surface of the most attended real source token; never </s>, never padding."""
-    best = attention[:, : len(source)].argmax(1)  # [n]
-    return [source[best[t]].text if i == UNK else token for t, (i, token) in enumerate(zip(ids, tokens, strict=True))]
+    return scored(source, target, tuple(found.token_log_probabilities), attention=attention, heads=heads)

@@ -1,0 +1,142 @@
+"""What outputs and scores are as text, whatever engine found them: sources cut, tokens joined, words linked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from mirada.data.tokenizer import Piece, Tokenizer
+from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
+
+END = SPECIAL_TOKENS[3]
+WIDEST = 64  # characters a token, at most, that are looked at in a source that is too long
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One output of one source, with what it was made from. Log-probabilities are natural."""
+
+    text: str
+    score: float  # log_probability / ((5 + n) / 6)^α
+    log_probability: float
+    finished: bool  # False: the limit was reached before </s>
+    source_tokens: tuple[str, ...]  # with </s>
+    source_words: tuple[int, ...]  # the word that each source token belongs to; none for </s>
+    tokens: tuple[str, ...]  # with </s> where it was produced
+    token_log_probabilities: tuple[float, ...]  # one a token
+    attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
+
+
+EMPTY = Translation("", 0.0, 0.0, True, (END,), (), (END,), (0.0,))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A given pair under a model."""
+
+    log_probability: float
+    source_tokens: tuple[str, ...]
+    tokens: tuple[str, ...]
+    token_log_probabilities: tuple[float, ...]
+    attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
+    heads: np.ndarray | None = field(default=None, compare=False)  # [layers, heads, tokens, source_tokens]
+
+
+class Found(Protocol):
+    """One output as ids: what a search finds."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Ids, without </s>."""
+
+    @property
+    def log_probability(self) -> float:
+        """Sum over the tokens, and </s> when finished."""
+
+    @property
+    def score(self) -> float:
+        """log_probability / ((5 + n) / 6)^α."""
+
+    @property
+    def token_log_probabilities(self) -> tuple[float, ...]:
+        """One a token, and one for </s> when finished."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether </s> was produced."""
+
+
+def source_pieces(
+    tokenizer: Tokenizer, texts: Sequence[str], most: int, *, first: int, warn: Callable[[str], None]
+) -> list[list[Piece]]:
+    """Tokens of each source, cut to `most`; of a text far longer than that the end is not even read.
+
+    `first` is the number of the first text, for the warnings.
+    """
+    rows = tokenizer.pieces([text[: WIDEST * most] for text in texts])
+    for number, (text, row) in enumerate(zip(texts, rows, strict=True), start=first + 1):
+        if len(text) > WIDEST * most:
+            kept = min(most, len(row))
+            warn(f"line {number}: {len(text)} characters, cut to {kept} tokens (max_input_length {most})")
+        elif len(row) > most:
+            warn(f"line {number}: {len(row)} tokens, cut to max_input_length {most}")
+    return [row[:most] for row in rows]
+
+
+def translation(
+    tokenizer: Tokenizer, source: list[Piece], found: Found, attention: np.ndarray | None, *, replace_unk: bool
+) -> Translation:
+    """An output as text, by the target's tokeniser; `attention` is `[tokens, S]`, padding of the source included."""
+    if attention is not None:
+        attention = attention[:, : len(source) + 1]
+    tokens = [tokenizer.token(i) for i in found.tokens]
+    if replace_unk and attention is not None:
+        tokens = replaced(tokens, found.tokens, source, attention)
+    return Translation(
+        tokenizer.join(tokens),
+        found.score,
+        found.log_probability,
+        found.finished,
+        (*(piece.text for piece in source), END),
+        tuple(piece.word for piece in source),
+        (*tokens, END) if found.finished else tuple(tokens),
+        found.token_log_probabilities,
+        attention,
+    )
+
+
+def scored(
+    source: list[Piece],
+    target: list[Piece],
+    log_p: tuple[float, ...],
+    *,
+    attention: np.ndarray | None = None,
+    heads: np.ndarray | None = None,
+) -> Scored:
+    """A given pair with the log-probabilities of its target's tokens and </s>."""
+    names = [(*(piece.text for piece in side), END) for side in (source, target)]
+    return Scored(sum(log_p), names[0], names[1], log_p, attention, heads)
+
+
+def replaced(tokens: list[str], ids: tuple[int, ...], source: list[Piece], attention: np.ndarray) -> list[str]:
+    """Each <unk> becomes the surface of the most attended real source token; never </s>, never padding."""
+    best = attention[:, : len(source)].argmax(1)  # [n]
+    return [source[best[t]].text if i == UNK else token for t, (i, token) in enumerate(zip(ids, tokens, strict=True))]
+
+
+def word_links(found: Translation, tokenizer: Tokenizer) -> str:
+    """Pharaoh links i-j (source-output, from 0) of an output with attention: each word's most attended word.
+
+    Subword pieces are joined into words; words and characters stand for themselves. </s> takes no part.
+    """
+    from mirada.evaluation.alignment import attention_links, format_links, word_weights
+
+    source, target = found.source_tokens[:-1], found.tokens[: len(found.tokens) - found.finished]
+    if found.attention is None or not source or not target:
+        return ""
+    weights = found.attention[: len(target), : len(source)]
+    words = word_weights(weights, found.source_words, tokenizer.words(target))
+    return format_links(attention_links(words))
