@@ -19,9 +19,9 @@ SHARED = {
     "dropout": 0,
     "label-smoothing": 0,
 }
-LOOKING = {"embedding-dim": 96, "hidden-size": 96, "learning-rate": 4e-3, "max-updates": 300}
+LOOKING = {"embedding-dim": 64, "hidden-size": 64, "learning-rate": 8e-3, "max-updates": 200}
 # Through one vector, bit by bit: more updates for fewer symbols.
-CLASSIC = {"decoder": "classic", "embedding-dim": 64, "hidden-size": 128, "learning-rate": 5e-3, "max-updates": 600}
+CLASSIC = {"decoder": "classic", "embedding-dim": 64, "hidden-size": 128, "learning-rate": 5e-3, "max-updates": 350}
 SYSTEMS: dict[str, dict[str, object]] = {
     "bahdanau": LOOKING | {"decoder": "bahdanau", "rnn-type": "gru"},
     "luong-dot": LOOKING | {"decoder": "luong", "score": "dot"},
@@ -29,10 +29,10 @@ SYSTEMS: dict[str, dict[str, object]] = {
     "luong-concat": LOOKING | {"decoder": "luong", "score": "concat"},
     "transformer": {
         "decoder": "transformer",
-        "embedding-dim": 64,
+        "embedding-dim": 48,
         "ff-size": 128,
         "learning-rate": 5e-3,
-        "max-updates": 500,
+        "max-updates": 400,
     },
     "classic-lstm": CLASSIC | {"rnn-type": "lstm"},
     "classic-gru": CLASSIC | {"rnn-type": "gru"},
@@ -47,8 +47,8 @@ def parts(lengths: tuple[int, int]) -> tuple[list[Pair], list[Pair], list[Pair]]
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_sequences_never_seen_are_reversed(system: str, tmp_path: Path) -> None:
-    """Up to eight symbols where there is attention, up to five where one vector must hold them all."""
-    train, dev, test = parts((3, 5) if system.startswith("classic") else (5, 8))
+    """Up to six symbols where there is attention, up to four where one vector must hold them all."""
+    train, dev, test = parts((3, 4) if system.startswith("classic") else (4, 6))
     data = {"tsv": write_pairs(tmp_path / "train", train), "dev-tsv": write_pairs(tmp_path / "dev", dev)}
     model = tmp_path / "model"
     works("train", *flags(data | {"model-dir": model} | SHARED | SYSTEMS[system]))

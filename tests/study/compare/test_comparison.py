@@ -266,8 +266,8 @@ def test_a_killed_comparison_goes_on_to_the_same_results(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
-    expected = compare(request(whole, budget="160updates"), print, launch=in_this_process)
-    flags = _flags(request(killed, budget="160updates"))
+    expected = compare(request(whole, budget="60updates"), print, launch=in_this_process)
+    flags = _flags(request(killed, budget="60updates"))
     process = subprocess.Popen(command(*flags), env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     saved = killed / "out/runs/luong-dot-1/model/resume.safetensors"
     deadline = time.monotonic() + 300
