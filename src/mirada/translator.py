@@ -17,6 +17,7 @@ from mirada.data.tokenizer import Piece
 from mirada.devices import choose_device, halving
 from mirada.errors import ConfigError, DataError
 from mirada.fast.prepacked import Decoding, Precision, can_prepack, prepacked
+from mirada.kernels.private import missing
 from mirada.search.chunks import chunks, growing
 from mirada.search.decode import Hypothesis
 from mirada.search.scheduler import MOST_SENTENCES, Forced, Request, automatic, force, search_all, with_end
@@ -69,6 +70,8 @@ class Translator:
     @cached_property
     def fast_model(self) -> Decoding:
         """The copy that searches."""
+        if line := missing():
+            self.warn(line)
         return prepacked(self.model, self.precision)
 
     def translate(self, texts: Sequence[str], *, beam_size: int | None = None) -> list[str]:

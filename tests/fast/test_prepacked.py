@@ -7,18 +7,20 @@ import torch
 from torch import Tensor, nn
 
 from mirada.fast.kv_cache import CachedTransformer, DecoderOutput
+from mirada.fast.memory import resized
 from mirada.fast.prepacked import (
     Decoding,
     Int8Linear,
-    PackedLinear,
     Precision,
     PrepackedCell,
+    PrepackedLinear,
     Table,
     can_prepack,
     prepacked,
 )
 from mirada.fast.scripted import added, layers
-from mirada.models.base import Memory, State, Step, round_up
+from mirada.kernels.widths import round_up
+from mirada.models.base import Memory, State, Step
 from mirada.models.cells import Cell
 from mirada.trees import select_rows
 from systems import FAMILIES, LENGTHS, SOURCE, TARGET, Options, assert_same, build, some_systems
@@ -68,7 +70,7 @@ def test_a_packed_model_says_what_the_plain_one_says(decoder: str, score: str | 
     for options in some_systems(decoder, score)[::3]:
         model = build(options, dtype=torch.float32)
         twin = prepacked(model)
-        assert any(isinstance(part, PackedLinear) for part in twin.modules()), options
+        assert any(isinstance(part, PrepackedLinear) for part in twin.modules()), options
         assert_same(follow(twin), follow(model), 2e-5, options)
 
 
@@ -89,13 +91,13 @@ def test_a_packed_cell_scans_as_a_plain_one(kind: str) -> None:
     cell, x = Cell(kind, 5, 4).eval(), torch.randn(7, 3, 5)
     twin = PrepackedCell(cell, "float32")
     with torch.inference_mode():
-        gates = cell.project(x)
-        assert_same(twin.project(x), gates, 1e-6, kind)
-        state = tuple(torch.randn_like(part) for part in cell.zero_state(gates, 3))
-        before = gates.clone()
-        assert_same(twin.scan(gates, state), cell.scan_plain(gates, state), 1e-6, kind)
-        assert torch.equal(gates, before), "what comes in stays as it is"
-        assert_same(twin.zero_state(gates, 3), cell.zero_state(gates, 3), 0, kind)
+        assert_same(twin.project(x), cell.project(x), 1e-6, kind)
+        state = tuple(torch.randn_like(part) for part in cell.zero_state(x, 3))
+        lengths, before = torch.tensor([7, 2, 4]), x.clone()
+        assert_same(twin.scan(x, state, lengths).last, cell.scan(x, state, lengths).last, 1e-6, kind)
+        assert_same(twin.scan(x, state, lengths).hs, cell.scan_plain(cell.project(x), state)[0], 1e-6, kind)
+        assert torch.equal(x, before), "what comes in stays as it is"
+        assert_same(twin.zero_state(x, 3), cell.zero_state(x, 3), 0, kind)
 
 
 def test_the_model_stays_as_it_is_and_shares_what_is_small() -> None:
@@ -160,7 +162,7 @@ def test_words_are_looked_up_where_that_takes_little_room(all_sizes: None, monke
 
 def test_small_weights_stay_plain() -> None:
     twin = prepacked(build({"decoder": "luong", "score": "general", **RECURRENT}, dtype=torch.float32))
-    assert not [part for part in twin.modules() if isinstance(part, PackedLinear | PrepackedCell)]
+    assert not [part for part in twin.modules() if isinstance(part, PrepackedLinear | PrepackedCell)]
 
 
 def test_elsewhere_the_model_itself_comes_back() -> None:
@@ -221,7 +223,7 @@ def test_zeros_give_the_bias() -> None:
 def test_a_packed_product_is_the_plain_one() -> None:
     torch.manual_seed(5)
     weight, bias, x, other = torch.randn(30, 20), torch.randn(30), torch.randn(2, 3, 20), torch.randn(2, 3, 30)
-    layer = PackedLinear(weight, bias)
+    layer = PrepackedLinear(weight, bias)
     torch.testing.assert_close(layer(x), x @ weight.T + bias, rtol=1e-5, atol=1e-5)
     summed = added(x, [layer.weight, bias], other)
     torch.testing.assert_close(summed, x @ weight.T + other, rtol=1e-5, atol=1e-5)
@@ -238,7 +240,7 @@ def test_a_memory_has_another_padding_and_is_the_same() -> None:
         memory = model.encode(SOURCE, LENGTHS)
         state = model.start(memory)
         width = memory.mask.size(1)
-        for other in (memory.resized(round_up(width)), memory.resized(width), memory.resized(24).resized(width)):
+        for other in (resized(memory, round_up(width)), resized(memory, width), resized(resized(memory, 24), width)):
             assert other.mask.sum() == memory.mask.sum()
             here, there = (model.step(TARGET[:, 0], state, one) for one in (other, memory))
             assert_same([here.logits, here.attention[:, :width]], [there.logits, there.attention], 1e-6, width)
@@ -247,5 +249,5 @@ def test_a_memory_has_another_padding_and_is_the_same() -> None:
 def test_a_packed_transformer_keeps_no_product_twice(all_sizes: None) -> None:
     twin = prepacked(build(some_systems("transformer", None)[0], dtype=torch.float32))
     for layer in twin.inner.decoder:
-        products = [name for name, part in layer.named_modules() if isinstance(part, PackedLinear | nn.Linear)]
+        products = [name for name, part in layer.named_modules() if isinstance(part, PrepackedLinear | nn.Linear)]
         assert products == ["cross_heads.v", "cross_heads.k"]

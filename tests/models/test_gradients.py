@@ -1,4 +1,4 @@
-"""Gradients: hand-written backwards against finite differences and autograd, then those of whole models."""
+"""Gradients: what has a backward of its own against finite differences, then whole models."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 
-from mirada.kernels.scan import gru_scan, lstm_scan
+from mirada.kernels.energy import additive_energy
 from mirada.models import AnyModel
-from mirada.models.attention import additive_energy, additive_energy_plain
-from mirada.models.cells import GATES, Cell, CellState
+from mirada.models.attention import additive_energy_plain
+from mirada.models.cells import Cell, CellState
 from systems import BATCH, FAMILIES, VOCAB, assert_same, build, some_systems, systems
 
 STEPS, ROWS, SIZE = 4, 3, 2
@@ -26,27 +26,6 @@ def random(*shape: int) -> Tensor:
 def mask(used: bool) -> Tensor | None:
     """A recurrent dropout mask: some units dropped, the others raised."""
     return torch.tensor([[0, 2], [2, 2], [2, 0]], dtype=torch.float64) if used else None
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_lstm_scan_by_finite_differences(masked: bool) -> None:
-    """With respect to gates, h_0, c_0 and weights, through every h and every c."""
-    torch.manual_seed(1)
-    inputs = (
-        random(STEPS, ROWS, 4 * SIZE),
-        random(ROWS, SIZE),
-        random(ROWS, SIZE),
-        random(4 * SIZE, SIZE),
-        mask(masked),
-    )
-    assert gradcheck(lstm_scan, inputs)
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_gru_scan_by_finite_differences(masked: bool) -> None:
-    torch.manual_seed(1)
-    inputs = (random(STEPS, ROWS, 3 * SIZE), random(ROWS, SIZE), random(3 * SIZE, SIZE), random(SIZE), mask(masked))
-    assert gradcheck(gru_scan, inputs)
 
 
 def test_additive_energy_by_finite_differences() -> None:
@@ -70,37 +49,35 @@ def test_additive_energy_equals_the_plain_formula(turned: bool) -> None:
 def scan_inputs(kind: str, dtype: torch.dtype) -> tuple[Cell, Tensor, CellState]:
     torch.manual_seed(1)
     cell = Cell(kind, 5, SIZE).to(dtype)
-    gates = torch.randn(STEPS, ROWS, GATES[kind] * SIZE).to(dtype).requires_grad_()
+    nn.init.normal_(cell.b_x)
+    x = torch.randn(STEPS, ROWS, 5).to(dtype).requires_grad_()
     state = tuple(torch.randn(ROWS, SIZE).to(dtype).requires_grad_() for _ in ("h", "c")[: 2 if kind == "lstm" else 1])
     if cell.b_n is not None:
         nn.init.normal_(cell.b_n)
-    return cell, gates, state
+    return cell, x, state
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 @pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("lengths", [[4, 4, 4], [4, 1, 2]])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-13), (torch.float32, 1e-5)])
-def test_scan_equals_repeated_step(kind: str, masked: bool, dtype: torch.dtype, tolerance: float) -> None:
-    """Values, and gradients of gates, first state and recurrent weights, through every part of every state."""
-    cell, gates, state = scan_inputs(kind, dtype)
+def test_scan_equals_repeated_step(
+    kind: str, masked: bool, lengths: list[int], dtype: torch.dtype, tolerance: float
+) -> None:
+    """Every h and the last states at each length; and gradients of input, first state and all weights through them."""
+    cell, x, state = scan_inputs(kind, dtype)
     drop = mask(True).to(dtype) if masked else None
-    leaves = (gates, *state, *(p for name, p in cell.named_parameters() if name not in ("w_x", "b_x")))
+    own = torch.tensor(lengths)
+    real = (torch.arange(STEPS)[:, None] < own)[..., None]
+    scanned = cell.scan(x, state, own, drop=drop)
+    every = cell.scan_plain(cell.project(x), state, drop=drop)
     values, gradients = [], []
-    for scan in (cell.scan, cell.scan_plain):
-        states = scan(gates, state, drop=drop)
-        loss = sum(((number + 1) * part.sin()).sum() for number, part in enumerate(states))
-        values.append(states)
-        gradients.append(torch.autograd.grad(loss, leaves))
+    for hs, last in (scanned, (every[0], tuple(part[own - 1, torch.arange(ROWS)] for part in every))):
+        values.append((hs * real, *last))
+        loss = sum(((number + 1) * part.sin()).sum() for number, part in enumerate(values[-1]))
+        gradients.append(torch.autograd.grad(loss, (x, *state, *cell.parameters())))
     assert_same(values[0], values[1], tolerance, "states")
     assert_same(gradients[0], gradients[1], tolerance, "gradients")
-
-
-def test_a_scan_leaves_what_it_was_given_alone() -> None:
-    for kind in GATES:
-        cell, gates, state = scan_inputs(kind, torch.float64)
-        before = [part.detach().clone() for part in (gates, *state)]
-        sum(part.sum() for part in cell.scan(gates, state)).backward()
-        assert_same((gates, *state), tuple(before), 0.0, kind)
 
 
 def loss_of(model: AnyModel) -> Tensor:
@@ -110,7 +87,7 @@ def loss_of(model: AnyModel) -> Tensor:
 
 
 def loss_by_steps(model: AnyModel) -> Tensor:
-    """The same loss by repeated `step`, whose recurrence has no backward of ours."""
+    """The same loss by repeated `step`, in which no layer is scanned whole."""
     memory = model.encode(BATCH.source, BATCH.lengths)
     state, logits = model.start(memory), []
     for token in BATCH.target.T:

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from mirada.fast.scripted import Compiled, layers
-from mirada.models.base import Memory, round_up
+from mirada.kernels.widths import round_up
+from mirada.models.base import Memory
 from mirada.models.transformer import Heads, KeyValue, Layer, Transformer, positions
 
 ROOM = 8  # entries that storage grows by, at least

@@ -1,4 +1,4 @@
-"""Weights laid out once for decoding: the same equations, faster products, nothing to train.
+"""Weights laid out once (prepacked) for decoding: the same equations, faster products, nothing to train.
 
 A product with few rows spends its time on reading the weights, and a plain one lays them out anew at every step.
 `packed` copies a model's structure (not its weights) and puts small modules in place of the large products:
@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from mirada.fast import scripted
 from mirada.fast.kv_cache import CachedTransformer, DecoderOutput
 from mirada.fast.scripted import Compiled
+from mirada.kernels.private import INT8, PREPACKED, has_products, has_vnni, linear_prepacked, prepack, prepack_int8
 from mirada.models.attention import AdditiveScore, ConcatScore
 from mirada.models.bahdanau import Bahdanau
 from mirada.models.base import Memory, State, Step
-from mirada.models.cells import Cell, CellState, Stack
+from mirada.models.cells import Cell, CellState, Scanned, Stack, at_lengths
 from mirada.models.classic import Classic
 from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.luong import Luong
@@ -66,8 +67,7 @@ def can_prepack(model: nn.Module, precision: Precision) -> bool:
     weights = next(model.parameters())
     if weights.device.type != "cpu" or weights.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
         return False
-    # Without these instructions oneDNN may cut sums off at 16 bits.
-    return precision == "float32" or bool(torch.cpu._is_vnni_supported())
+    return has_products(*PREPACKED) and (precision == "float32" or (has_products(*INT8) and has_vnni()))
 
 
 def prepacked(model: Classic | Bahdanau | Luong | Transformer, precision: Precision = "float32") -> Decoding:
@@ -78,15 +78,17 @@ def prepacked(model: Classic | Bahdanau | Luong | Transformer, precision: Precis
     if not can_prepack(model, precision):
         return model
     shared = {id(weights): weights for weights in model.parameters()}
-    twin = copy.deepcopy(model, cast(Any, shared)).eval()
-    table = _table(twin)
-    weights = [part for layer in getattr(twin, "decoder", []) for part in _layer_weights(cast(Layer, layer), precision)]
-    for layer in getattr(twin, "decoder", []):
+    copied = copy.deepcopy(model, cast(Any, shared)).eval()
+    table = _table(copied)
+    weights = [
+        part for layer in getattr(copied, "decoder", []) for part in _layer_weights(cast(Layer, layer), precision)
+    ]
+    for layer in layers:
         _without_read(layer)
-    _prepack_children(twin, precision)
-    if table is not None and isinstance(cell := cast(Stack, twin.stack).cells[0], PrepackedCell):
-        cast(Any, twin).embedding, cell.x = nn.Identity(), Table(table)
-    return CachedTransformer(twin, weights) if isinstance(twin, Transformer) else twin
+    _prepack_children(copied, precision)
+    if table is not None and isinstance(cell := cast(Stack, copied.stack).cells[0], PrepackedCell):
+        cast(Any, copied).embedding, cell.x = nn.Identity(), Table(table)
+    return CachedTransformer(copied, weights) if isinstance(copied, Transformer) else copied
 
 
 def _table(model: nn.Module) -> Tensor | None:
@@ -136,9 +138,9 @@ def _tensors(module: nn.Module) -> list[Tensor]:
 
 def _prepack_children(module: nn.Module, precision: Precision) -> None:
     for name, child in module.named_children():
-        twin = _prepack(_as_additive(child) if isinstance(child, ConcatScore) else child, precision)
-        if twin is not child:
-            setattr(module, name, twin)
+        copied = _prepack(_as_additive(child) if isinstance(child, ConcatScore) else child, precision)
+        if copied is not child:
+            setattr(module, name, copied)
 
 
 def _prepack(module: nn.Module, precision: Precision) -> nn.Module:
@@ -156,22 +158,22 @@ def _prepack(module: nn.Module, precision: Precision) -> nn.Module:
 def _as_additive(score: ConcatScore) -> AdditiveScore:
     """W_a [s; h] is W_a's left columns times s plus its right columns times h."""
     left, right = score.w_a.weight.split((score.query_size, score.w_a.in_features - score.query_size), 1)
-    twin = AdditiveScore(left.size(1), right.size(1), len(left))
-    twin.w_a.weight, twin.u_a.weight, twin.v_a = nn.Parameter(left), nn.Parameter(right), score.v_a
-    return twin
+    copied = AdditiveScore(left.size(1), right.size(1), len(left))
+    copied.w_a.weight, copied.u_a.weight, copied.v_a = nn.Parameter(left), nn.Parameter(right), score.v_a
+    return copied
 
 
-class PackedLinear(nn.Module):
+class PrepackedLinear(nn.Module):
     """x Wᵀ + b with the weights laid out once."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None):
         super().__init__()
-        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS)
+        self.weight = prepack(weight.detach(), ROWS)
         self.bias = None if bias is None else bias.detach()
 
     def forward(self, x: Tensor) -> Tensor:
         """`[…, I]` → `[…, O]`."""
-        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], ""))
+        return linear_prepacked(x, self.weight, self.bias)
 
 
 class Int8Linear(nn.Module):
@@ -182,7 +184,7 @@ class Int8Linear(nn.Module):
         weight = weight.detach()
         self.scales = scripted.row_scale(weight)[:, 0]  # s_o
         rounded = (weight / self.scales[:, None]).round_().to(torch.int8)
-        self.weight = torch.ops.onednn.qlinear_prepack(rounded, None)
+        self.weight = prepack_int8(rounded)
         self.zeros = torch.zeros(len(weight), dtype=torch.int32)
         self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
         self.product = Compiled(scripted.int8_product)
@@ -233,9 +235,9 @@ class PrepackedCell(nn.Module):
         """One step, as `Cell.step`; there is no dropout in decoding."""
         return self._state(self.one(x_gates, *state, self.weights))
 
-    def scan(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
-        """All steps, as `Cell.scan`: every state, each part `[T, N, H]`."""
-        return self._state(self.all(x_gates, *state, self.weights))
+    def scan(self, x: Tensor, state: CellState, lengths: Tensor, *, drop: Tensor | None = None) -> Scanned:
+        """All steps of inputs `[T, N, I]`, as `Cell.scan`."""
+        return at_lengths(self._state(self.all(self.project(x), *state, self.weights)), lengths)
 
     def zero_state(self, like: Tensor, rows: int) -> CellState:
         """A state of zeros."""
@@ -245,5 +247,5 @@ class PrepackedCell(nn.Module):
         return cast(CellState, parts) if self.kind == "lstm" else (parts,)
 
 
-def _linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> PackedLinear | Int8Linear:
-    return Int8Linear(weight, bias) if precision == "int8" else PackedLinear(weight, bias)
+def _linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> PrepackedLinear | Int8Linear:
+    return Int8Linear(weight, bias) if precision == "int8" else PrepackedLinear(weight, bias)

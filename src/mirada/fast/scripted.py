@@ -2,7 +2,7 @@
 
 A step of a Transformer is some 250 calls from Python, and searches side by side wait for each other's at every one of
 them: compiled, its layers are one. The same source runs as Python where it cannot be compiled, and says what the layers
-of transformer.py and the cells of recurrence.py say; their plain twins are there.
+of transformer.py and the cells of cells.py say; the reference implementations are there.
 
 Weights come as lists: of a product [W, b], W laid out for oneDNN or plain, or [W, b, scales, zeros] in 8 bits; of a
 norm [weight, bias]. A layer has nine: the products q·k·v, o, q, o, ff_in, ff_out, and the norms of its three parts.
@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.jit._fuser import optimized_execution
 from torch.nn.functional import layer_norm, linear
+
+from mirada.kernels.private import linear_added, linear_int8, linear_prepacked, without_fuser
 
 
 class Compiled:
@@ -32,8 +33,8 @@ class Compiled:
             self.run = function
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it as it is: torch's optimiser gains nothing here, and takes 40 ms at first."""
-        with optimized_execution(False):
+        """Call it as it is."""
+        with without_fuser():
             return self.run(*arguments)
 
 
@@ -51,9 +52,7 @@ def row_scale(x: Tensor) -> Tensor:
 def int8_product(x: Tensor, weights: list[Tensor], other: Tensor) -> Tensor:
     """x Wᵀ + other, where W is s_o W', x is s_n x', both rounded to 8 bits: s_n s_o (x' W'ᵀ) + other."""
     scale = row_scale(x)
-    y = torch.ops.onednn.qlinear_pointwise(
-        to_bytes(x, scale), 1.0, 128, weights[0], weights[2], weights[3], None, 1.0, 0, torch.float32, "none", [], ""
-    )
+    y = linear_int8(to_bytes(x, scale), weights[0], weights[2], weights[3])
     return torch.addcmul(other, y, scale, out=y)
 
 
@@ -62,7 +61,7 @@ def product(x: Tensor, weights: list[Tensor]) -> Tensor:
     if len(weights) == 4:
         return int8_product(x, weights, weights[1])
     if weights[0].is_mkldnn:
-        return torch.ops.mkldnn._linear_pointwise(x, weights[0], weights[1], "none", [], "")  # type: ignore[no-any-return]
+        return linear_prepacked(x, weights[0], weights[1])
     return linear(x, weights[0], weights[1])
 
 
@@ -132,11 +131,11 @@ def added(x: Tensor, weights: list[Tensor], other: Tensor) -> Tensor:
     """x Wᵀ + other, without b."""
     if len(weights) == 4:
         return int8_product(x, weights, other)
-    return torch.ops.mkldnn._linear_pointwise(x, other, weights[0], None, "add")  # type: ignore[no-any-return]
+    return linear_added(x, other, weights[0])
 
 
 def lstm(x_gates: Tensor, h: Tensor, c: Tensor, weights: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """h' and c' by `lstm_step` of recurrence.py, in place of the gates, which nobody else has."""
+    """h' and c' by `lstm_step` of cells.py, in place of the gates, which nobody else has."""
     size = c.size(-1)
     gates = added(h, weights, x_gates)
     gates[:, : 3 * size].sigmoid_()

@@ -1,1 +1,1 @@
-"""Fast ways to compute a few equations of the models; each has a plain twin there that it is tested against."""
+"""Fast ways to compute a few equations; each has a reference implementation in models/ that it is tested against."""

@@ -10,12 +10,12 @@ into weights; the weights average the encoder's states into the context. Any flo
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
-from mirada.kernels.products import tanh_
+from mirada.kernels.energy import additive_energy
 from mirada.models.base import Memory, Note
 
 
@@ -29,18 +29,6 @@ class Score(Protocol):
     def __call__(self, query: Tensor, keys: Tensor) -> Tensor:
         """Compare queries `[B, T, D]` with keys `[B, S, A]`: scores `[B, T, S]`."""
         ...
-
-    def parts(self) -> ScoreParts:
-        """The same as plain tensors."""
-        ...
-
-
-class ScoreParts(NamedTuple):
-    """A score as plain tensors, for the scans of attentive.py: query w_q s, compared with keys · scale."""
-
-    w_q: Tensor | None  # [A, D]; None: the query is the state itself
-    v: Tensor | None  # [A] of vᵀ tanh(query + key); None: the score is the product
-    scale: float
 
 
 class Attended(NamedTuple):
@@ -74,10 +62,6 @@ class AdditiveScore(nn.Module):
         """Scores `[B, T, S]`."""
         return additive_energy(self.w_a(query), keys, self.v_a)
 
-    def parts(self) -> ScoreParts:
-        """W_a and v_a."""
-        return ScoreParts(self.w_a.weight, self.v_a, 1.0)
-
 
 class ConcatScore(nn.Module):
     """e_tj = v_aᵀ tanh(W_a [s; h_j]), no bias (Luong et al. 2015, equation 8).
@@ -100,10 +84,6 @@ class ConcatScore(nn.Module):
         """Scores `[B, T, S]`."""
         return additive_energy(query @ self.w_a.weight[:, : self.query_size].T, keys, self.v_a)
 
-    def parts(self) -> ScoreParts:
-        """W_a and v_a."""
-        return ScoreParts(self.w_a.weight[:, : self.query_size], self.v_a, 1.0)
-
 
 class DotScore(nn.Module):
     """e_tj = sᵀ h_j (Luong et al. 2015, equation 8), or divided by √d (Vaswani et al. 2017, equation 1)."""
@@ -120,10 +100,6 @@ class DotScore(nn.Module):
         """Scores `[B, T, S]`."""
         return (query * self.scale) @ keys.transpose(1, 2)
 
-    def parts(self) -> ScoreParts:
-        """Nothing but the scale."""
-        return ScoreParts(None, None, self.scale)
-
 
 class GeneralScore(nn.Module):
     """e_tj = sᵀ W_a h_j (Luong et al. 2015, equation 8); W_a h_j is made once, so that each step is a dot product."""
@@ -139,10 +115,6 @@ class GeneralScore(nn.Module):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores `[B, T, S]`."""
         return query @ keys.transpose(1, 2)
-
-    def parts(self) -> ScoreParts:
-        """Nothing: W_a is in the keys."""
-        return ScoreParts(None, None, 1.0)
 
 
 def build_score(name: str, *, query_size: int, memory_size: int, attention_size: int) -> nn.Module:
@@ -183,30 +155,6 @@ def note_look(note: Note, attended: Attended) -> None:
 def additive_energy_plain(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     """vᵀ tanh(query + key) for all pairs, as written: `[B, T, A]`, `[B, S, A]`, `[A]` → `[B, T, S]`."""
     return (query[:, :, None] + keys[:, None]).tanh() @ v
-
-
-def additive_energy(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-    """The same as `additive_energy_plain` without keeping `B·T·S·A` numbers: the backward computes the tanh again."""
-    return cast(Tensor, _AdditiveEnergy.apply(query, keys, v))  # type: ignore[no-untyped-call]
-
-
-class _AdditiveEnergy(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-        ctx.save_for_backward(query, keys, v)
-        return torch.stack([tanh_(q[:, None] + keys) @ v for q in query.unbind(1)], 1)  # each q [B, A]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, keys, v = ctx.saved_tensors
-        d_query, d_keys, d_v = torch.empty_like(query), torch.zeros_like(keys), torch.zeros_like(v)
-        for t in range(query.size(1)):
-            tanh = tanh_(query[:, t, None] + keys)  # [B, S, A]
-            d_v += (grad[:, t].reshape(1, -1) @ tanh.reshape(-1, v.numel())).view(-1)
-            d_sum = tanh.mul_(tanh).neg_().add_(1).mul_(v).mul_(grad[:, t, :, None])  # [B, S, A]
-            d_query[:, t] = d_sum.sum(1)
-            d_keys += d_sum
-        return d_query, d_keys, d_v
 
 
 class HeadsAttended(NamedTuple):

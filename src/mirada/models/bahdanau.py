@@ -12,7 +12,6 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.kernels.attention_scan import Scanned, attention_parts, bahdanau_scan
 from mirada.models.attention import Attended, Score, attend, note_look
 from mirada.models.base import Memory, Note, Outputs, Step, unheard
 from mirada.models.cells import CellState, Stack, note_states
@@ -95,28 +94,19 @@ class Bahdanau(nn.Module):
         return put_rows(state, rows, fresh)
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
-        """All steps of known targets: word parts and readout in one product each, attention and update step by step."""
+        """All steps of known targets: the words' part of the gates and the readout at once, the rest step by step."""
         memory = self.encode(source, lengths)
         state = self.start(memory)
         embedded = self.embedding(target_in.T)  # [T, B, E]
-        y_gates = self.stack.project(embedded)  # [T, B, G·D]
-        scan = self._scan if self.stack.is_plain else self._scan_plain
-        states, contexts, weights = scan(y_gates, state, memory)
-        hidden = self._read(states, embedded, contexts)  # [T, B, R]
-        return Outputs(hidden.transpose(0, 1), weights.transpose(0, 1) if with_attention else None)
-
-    def _scan(self, y_gates: Tensor, state: BahdanauState, memory: Memory) -> Scanned:
-        cell = self.stack.recurrence(y_gates, state.layers[0])
-        attention = attention_parts(cast(Score, self.score), memory)
-        return bahdanau_scan(cell, attention, self.context_gates.weight)
-
-    def _scan_plain(self, y_gates: Tensor, state: BahdanauState, memory: Memory) -> Scanned:
-        masks = self.stack.masks(y_gates, y_gates.size(1))
-        steps = []
-        for gates in y_gates:
-            attended, state = self._advance(gates, state, memory, masks)
-            steps.append((state.layers[-1][0], attended.context, attended.weights))
-        return Scanned(*(torch.stack(part) for part in zip(*steps, strict=True)))
+        masks = self.stack.masks(embedded, embedded.size(1))
+        states, contexts, weights = [], [], []
+        for y_gates in self.stack.project(embedded):  # [B, G·D]
+            attended, state = self._advance(y_gates, state, memory, masks)
+            states.append(state.layers[-1][0])
+            contexts.append(attended.context)
+            weights.append(attended.weights)
+        hidden = self._read(torch.stack(states), embedded, torch.stack(contexts))  # [T, B, R]
+        return Outputs(hidden.transpose(0, 1), torch.stack(weights, 1) if with_attention else None)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`."""

@@ -12,10 +12,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
-from torch.nn.functional import pad
 
 from mirada.models.embedding import OutputLayer
-from mirada.trees import map_tensors
 
 # A decoder state is a (nested) tuple of tensors, batch first; what is in it is the model's own business.
 State = Any
@@ -45,22 +43,6 @@ class Memory(NamedTuple):
     keys: Any  # [B, S, A], or a tree of such
     final: Any  # a tree of [B, …]
     forced: Tensor | None = None  # [B, 1 or K, S]
-
-    def resized(self, width: int) -> Memory:
-        """The same for other padding of the sources; `final` is left out, for it has been read."""
-        more = width - self.mask.size(1)
-        if not more:
-            return self._replace(final=())
-        keys = map_tensors(lambda part: pad(part, (0, 0, 0, more)), self.keys)
-        return Memory(pad(self.states, (0, 0, 0, more)), pad(self.mask, (0, more)), keys, (), self.forced)
-
-
-def round_up(width: int) -> int:
-    """The least width from `width` on that products and the softmax over so many columns are fast for.
-
-    Below 16 columns torch's softmax takes one number at a time: ten times as long for 15 as for 16.
-    """
-    return max(16, -(-width // 8) * 8)
 
 
 class Step(NamedTuple):

@@ -12,9 +12,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.kernels.attention_scan import Recurrence
 from mirada.kernels.dropout import dropout, mask
-from mirada.kernels.scan import gru_scan, lstm_scan
+from mirada.kernels.recurrence import gru_scan, lstm_scan
 from mirada.models.base import Note, numbered, unheard
 
 CellState = tuple[Tensor, ...]
@@ -28,7 +27,7 @@ def lstm_step(gates: Tensor, c: Tensor) -> CellState:
     return o * c.tanh(), c
 
 
-def gru_step(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> CellState:
+def gru_step(x_gates: Tensor, h_gates: Tensor, b_n: Tensor, h: Tensor) -> CellState:
     """h' = z·h + (1 − z)·n, n = tanh(x_n + r·(U_n h + b_n)); gates `[N, 3H]` in the order r, z, n.
 
     z keeps the old state as in Cho et al. 2014 (Bahdanau writes 1 − z); r acts after the product with U_n, as in the
@@ -36,8 +35,8 @@ def gru_step(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> CellState:
     """
     size = 2 * h.size(-1)
     r, z = (x_gates[..., :size] + h_gates[..., :size]).sigmoid().chunk(2, -1)
-    n = (x_gates[..., size:] + r * h_gates[..., size:]).tanh()
-    return (n + z * (h - n),)
+    n = torch.addcmul(x_gates[..., size:], r, h_gates[..., size:] + b_n).tanh()
+    return (torch.lerp(n, h, z),)
 
 
 class Cell(nn.Module):
@@ -76,9 +75,7 @@ class Cell(nn.Module):
         h = state[0] if drop is None else state[0] * drop
         if self.kind == "lstm":
             return lstm_step(torch.addmm(x_gates, h, self.w_h.T), state[1])
-        h_gates = h @ self.w_h.T
-        h_gates = torch.cat((h_gates[:, : 2 * self.size], h_gates[:, 2 * self.size :] + cast(Tensor, self.b_n)), -1)
-        return gru_step(x_gates, h_gates, state[0])
+        return gru_step(x_gates, h @ self.w_h.T, cast(Tensor, self.b_n), state[0])
 
     def scan_plain(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
         """All steps of `x_gates` `[T, N, G·H]`, as repeated `step`: every state, each part `[T, N, H]`."""
@@ -88,15 +85,33 @@ class Cell(nn.Module):
             states.append(state)
         return tuple(torch.stack(part) for part in zip(*states, strict=True))
 
-    def scan(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
-        """The same as `scan_plain` by a kernel with a hand-written backward (weight gradients in one product)."""
-        if self.kind == "lstm":
-            return lstm_scan(x_gates, state[0], state[1], self.w_h, drop)
-        return (gru_scan(x_gates, state[0], self.w_h, cast(Tensor, self.b_n), drop),)
+    def scan(self, x: Tensor, state: CellState, lengths: Tensor, *, drop: Tensor | None = None) -> Scanned:
+        """All steps of inputs `[T, N, I]`, each sequence of its own length `[N]`; torch's own layer where no `drop`."""
+        if drop is not None:
+            return at_lengths(self.scan_plain(self.project(x), state, drop=drop), lengths)
+        if self.kind == "gru":
+            weights = (self.w_x, self.w_h, self.b_x, cast(Tensor, self.b_n))
+            return at_lengths((gru_scan(x, state[0], weights),), lengths)
+        padding = torch.arange(len(x), device=x.device)[:, None] >= lengths  # [T, N]
+        hs, c = lstm_scan(x, (state[0], state[1]), (self.w_x, self.w_h, self.b_x), padding)
+        return Scanned(hs, (*at_lengths((hs,), lengths).last, c))
 
     def zero_state(self, like: Tensor, rows: int) -> CellState:
         """A state of zeros for `rows` rows, with dtype and device of `like`."""
         return tuple(like.new_zeros(rows, self.size) for _ in range(2 if self.kind == "lstm" else 1))
+
+
+class Scanned(NamedTuple):
+    """All steps of a layer."""
+
+    hs: Tensor  # [T, N, H]
+    last: CellState  # of each sequence at its own length, each part [N, H]
+
+
+def at_lengths(states: CellState, lengths: Tensor) -> Scanned:
+    """Every h, and the states at each sequence's own end, of states whose parts are `[T, N, H]`."""
+    rows = torch.arange(len(lengths), device=lengths.device)
+    return Scanned(states[0], tuple(part[lengths - 1, rows] for part in states))
 
 
 class StackStep(NamedTuple):
@@ -126,16 +141,6 @@ class Stack(nn.Module):
             recurrent_mask(like, (rows, cast(Cell, cell).size), self.recurrent, self.training) for cell in self.cells
         ]
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the scans of attentive.py hold: one layer, no recurrent dropout at work."""
-        return len(self.cells) == 1 and not (self.training and self.recurrent)
-
-    def recurrence(self, y_gates: Tensor, state: CellState) -> Recurrence:
-        """The one layer as plain tensors."""
-        cell = cast(Cell, self.cells[0])
-        return Recurrence(y_gates, state[0], state[1] if self.kind == "lstm" else None, cell.w_h, cell.b_n)
-
     def step(self, x_gates: Tensor, states: tuple[CellState, ...], masks: list[Tensor | None]) -> StackStep:
         """One step of all layers from the first one's `x_gates` `[N, G·H]`."""
         new: list[CellState] = []
@@ -145,15 +150,19 @@ class Stack(nn.Module):
             new.append(cast(Cell, cell).step(x_gates, state, drop=drop))
         return StackStep(new[-1][0], tuple(new))
 
-    def scan(self, x_gates: Tensor, states: tuple[CellState, ...]) -> Tensor:
-        """All steps of all layers: `[T, N, G·H]` → the top layer's outputs `[T, N, H]`."""
-        masks = self.masks(x_gates, x_gates.size(1))
-        output = x_gates
-        for depth, (cell, state, drop) in enumerate(zip(self.cells, states, masks, strict=True)):
-            if depth:
-                x_gates = cast(Cell, cell).project(self._dropped(output))
-            output = cast(Cell, cell).scan(x_gates, state, drop=drop)[0]
-        return output
+    def scan(self, x: Tensor, states: tuple[CellState, ...], *, shift: Tensor | None = None) -> Tensor:
+        """All steps of all layers: inputs `[T, N, I]` → the top layer's outputs `[T, N, H]`.
+
+        `shift` `[N, G·H]` is added to the first layer's gates at every step.
+        """
+        steps = torch.full((x.size(1),), len(x), device=x.device)
+        for depth, (cell, state, drop) in enumerate(zip(self.cells, states, self.masks(x, x.size(1)), strict=True)):
+            x = self._dropped(x) if depth else x
+            if depth == 0 and shift is not None:
+                x = cast(Cell, cell).scan_plain(cast(Cell, cell).project(x) + shift, state, drop=drop)[0]
+            else:
+                x = cast(Cell, cell).scan(x, state, steps, drop=drop).hs
+        return x
 
     def _dropped(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)

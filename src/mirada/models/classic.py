@@ -92,7 +92,8 @@ class Classic(nn.Module):
         """All steps at once: the recurrence is one scan. There is no attention to return."""
         state = self.start(self.encode(source, lengths))
         embedded = self.embedding(target_in.T)  # [T, B, E]
-        states = self.stack.scan(self._gates(embedded, state.context), state.layers)  # [T, B, D]
+        shift = None if state.context is None else self.context_gates(state.context)  # [B, G·D]
+        states = self.stack.scan(embedded, state.layers, shift=shift)  # [T, B, D]
         return Outputs(self._read(states, embedded, state.context).transpose(0, 1), None)
 
     def logits(self, hidden: Tensor) -> Tensor:

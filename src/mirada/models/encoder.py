@@ -96,12 +96,11 @@ class RecurrentEncoder(nn.Module):
         outputs, finals = [], []
         for direction, module in enumerate(cells):
             cell = cast(Cell, module)
-            gates = cell.project(permute(x, backward) if direction else x)  # [S, B, G·H]
-            drop = recurrent_mask(gates, (x.size(1), cell.size), self.recurrent, self.training)
-            states = cell.scan(gates, cell.zero_state(gates, x.size(1)), drop=drop)  # each [S, B, H]
-            rows = torch.arange(x.size(1), device=x.device)
-            finals.append(tuple(part[lengths - 1, rows] for part in states))
-            outputs.append(permute(states[0], backward) if direction else states[0])
+            drop = recurrent_mask(x, (x.size(1), cell.size), self.recurrent, self.training)
+            read = permute(x, backward) if direction else x  # [S, B, I]
+            scanned = cell.scan(read, cell.zero_state(x, x.size(1)), lengths, drop=drop)
+            finals.append(scanned.last)
+            outputs.append(permute(scanned.hs, backward) if direction else scanned.hs)
         return torch.cat(outputs, -1), tuple(torch.cat(part, -1) for part in zip(*finals, strict=True))
 
 

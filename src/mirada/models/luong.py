@@ -13,7 +13,6 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.kernels.attention_scan import Scanned, attention_parts, luong_scan
 from mirada.models.attention import Attended, Score, attend, note_look
 from mirada.models.base import Memory, Note, Outputs, Step, unheard
 from mirada.models.cells import CellState, Stack, note_states
@@ -103,27 +102,18 @@ class Luong(nn.Module):
         """All steps of known targets. Without input feeding nothing loops but the recurrence itself."""
         memory = self.encode(source, lengths)
         state = self.start(memory)
-        y_gates = self.stack.project(self.embedding(target_in.T))  # [T, B, G·D]
-        if self.input_feeding:
-            scan = self._scan if self.stack.is_plain else self._scan_plain
-            hidden, _, weights = scan(y_gates, state, memory)
-            return Outputs(hidden.transpose(0, 1), weights.transpose(0, 1) if with_attention else None)
-        states = self.stack.scan(y_gates, state.layers).transpose(0, 1)  # [B, T, D]
-        attended = attend(cast(Score, self.score), states, memory)
-        return Outputs(self._attentional(attended.context, states), attended.weights if with_attention else None)
-
-    def _scan(self, y_gates: Tensor, state: LuongState, memory: Memory) -> Scanned:
-        cell = self.stack.recurrence(y_gates, state.layers[0])
-        attention = attention_parts(cast(Score, self.score), memory)
-        return luong_scan(cell, attention, cast(nn.Linear, self.feed_gates).weight, self.w_c.weight)
-
-    def _scan_plain(self, y_gates: Tensor, state: LuongState, memory: Memory) -> Scanned:
-        masks = self.stack.masks(y_gates, y_gates.size(1))
-        steps = []
-        for gates in y_gates:
-            hidden, attended, state = self._advance(gates, state, memory, masks)
-            steps.append((hidden, attended.context, attended.weights))
-        return Scanned(*(torch.stack(part) for part in zip(*steps, strict=True)))
+        embedded = self.embedding(target_in.T)  # [T, B, E]
+        if not self.input_feeding:
+            states = self.stack.scan(embedded, state.layers).transpose(0, 1)  # [B, T, D]
+            attended = attend(cast(Score, self.score), states, memory)
+            return Outputs(self._attentional(attended.context, states), attended.weights if with_attention else None)
+        masks = self.stack.masks(embedded, embedded.size(1))
+        hidden, weights = [], []
+        for y_gates in self.stack.project(embedded):  # [B, G·D]
+            s_tilde, attended, state = self._advance(y_gates, state, memory, masks)
+            hidden.append(s_tilde)
+            weights.append(attended.weights)
+        return Outputs(torch.stack(hidden, 1), torch.stack(weights, 1) if with_attention else None)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`."""

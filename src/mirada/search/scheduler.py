@@ -15,8 +15,10 @@ from mirada.config.options import SearchConfig
 from mirada.data.batches import pad
 from mirada.data.vocabulary import EOS
 from mirada.devices import halving
+from mirada.fast.memory import resized
 from mirada.fast.prepacked import ContinuousBatching, Decoding
-from mirada.models.base import Memory, Model, State, round_up
+from mirada.kernels.widths import round_up
+from mirada.models.base import Memory, Model, State
 from mirada.search.continuous import NewRequests
 from mirada.search.decode import Hypothesis, Sentences, search_requests
 from mirada.search.workers import StoppedError, spread
@@ -142,7 +144,7 @@ class _Blocks:
             return None
         memory = self.model.encode(*pad([request.source for request in block], self.device))
         state = self.model.start(memory)
-        return NewRequests(len(block), memory.resized(round_up(memory.mask.size(1))), state)
+        return NewRequests(len(block), resized(memory, round_up(memory.mask.size(1))), state)
 
     def put(
         self, live: tuple[Memory, State], places: tuple[Tensor, Tensor], fresh: tuple[Memory, State], /
@@ -150,7 +152,7 @@ class _Blocks:
         """Write the newcomers' rows over those of the sentences that are done."""
         memory, longest = live[0], max(int(part[0].mask.any(0).sum()) for part in (live, fresh))
         if (width := round_up(longest)) != memory.mask.size(1):
-            memory = memory.resized(width)
+            memory = resized(memory, width)
         put_rows(memory, places[0], fresh[0])
         return memory, cast(ContinuousBatching, self.model).insert(live[1], places[1], fresh[1])
 

@@ -1,4 +1,4 @@
-"""Products laid out once are the plain products, and so are the trainings that are made of them."""
+"""The fast tanh, and training in single precision, where torch has layers of its own, against double precision."""
 
 from __future__ import annotations
 
@@ -7,42 +7,8 @@ import torch
 from torch import Tensor
 
 from mirada.config.options import ModelConfig
-from mirada.kernels.products import FEWEST_USES, SMALLEST, Product, tanh_
+from mirada.kernels.energy import tanh_
 from mirada.models import build_model
-
-LARGE = (300, 130)  # more weights than SMALLEST
-
-
-@pytest.mark.parametrize("rows", [1, 3, 64])
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_product_laid_out_once_is_the_product(rows: int, turned: bool) -> None:
-    torch.manual_seed(5)
-    w = torch.randn(LARGE)
-    if turned:
-        w = torch.randn(LARGE[::-1]).T  # as the backward gives it
-    product = Product(w, rows=64, uses=FEWEST_USES)  # laid out for 64 rows, good for any
-    assert product._packed is not None
-    x, other = torch.randn(rows, LARGE[1]), torch.randn(rows, LARGE[0])
-    exact = x.double() @ w.double().T
-    torch.testing.assert_close(product(x).double(), exact, rtol=1e-5, atol=1e-4)
-    torch.testing.assert_close(product.added(x, other).double(), exact + other.double(), rtol=1e-5, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("w", "uses"),
-    [
-        (torch.ones(LARGE, dtype=torch.float64), 100),
-        (torch.ones(LARGE), FEWEST_USES - 1),
-        (torch.ones(1, SMALLEST - 1), 100),
-        (torch.ones(LARGE, dtype=torch.bfloat16), 100),
-    ],
-)
-def test_what_gains_nothing_is_not_laid_out(w: Tensor, uses: int) -> None:
-    product = Product(w, rows=2, uses=uses)
-    assert product._packed is None
-    x, other = torch.ones(2, w.size(1), dtype=w.dtype), torch.ones(2, w.size(0), dtype=w.dtype)
-    assert torch.equal(product(x), torch.full_like(other, w.size(1)))
-    assert torch.equal(product.added(x, other), product(x) + 1)
 
 
 def test_tanh_by_the_sigmoid() -> None:
@@ -75,7 +41,7 @@ def gradients(model: torch.nn.Module, batch: tuple[Tensor, Tensor, Tensor]) -> d
     ],
 )
 def test_training_in_single_precision_is_the_plain_one_in_double(flow: dict[str, object], cell: str) -> None:
-    """Wide enough for the products laid out once, which double precision does not use."""
+    """On a CPU, torch's layers go to oneDNN in single precision only."""
     torch.manual_seed(5)
     options = ModelConfig.model_validate(
         {**flow, "rnn_type": cell, "embedding_dim": 100, "hidden_size": 200, "dropout": 0.0}

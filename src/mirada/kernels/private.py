@@ -1,0 +1,70 @@
+"""Every private call of torch that mirada makes, each with what is done where a torch has it not.
+
+Products laid out once for oneDNN (float32) and products in 8 bits are plain ones where they are missing; what
+TorchScript would compile runs as Python. `missing` says so in one line. All functions but the first three are also
+compiled by TorchScript.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+PREPACKED = ("mkldnn", ("_reorder_linear_weight", "_linear_pointwise"))
+INT8 = ("onednn", ("qlinear_prepack", "qlinear_pointwise"))
+
+
+def has_products(name: str, calls: tuple[str, ...]) -> bool:
+    """Whether this torch has these calls among its operations of this name."""
+    return all(hasattr(getattr(torch.ops, name, None), call) for call in calls)
+
+
+def has_vnni() -> bool:
+    """Whether the CPU has the 8-bit instructions without which oneDNN may cut sums off at 16 bits."""
+    probe = getattr(torch.cpu, "_is_vnni_supported", None)
+    return bool(probe is not None and probe())
+
+
+def without_fuser() -> AbstractContextManager[object]:
+    """Run compiled functions as they are: torch's optimiser gains nothing here, and takes 40 ms at first."""
+    try:
+        from torch.jit._fuser import optimized_execution
+    except ImportError:
+        return nullcontext()
+    return optimized_execution(False)  # type: ignore[no-any-return,no-untyped-call,unused-ignore]
+
+
+def missing() -> str:
+    """One line about the fast products that this torch should have and has not; empty where all is well."""
+    if not torch.backends.mkldnn.is_available() or has_products(*PREPACKED):
+        return ""
+    return f"torch {torch.__version__} has no products laid out once ({', '.join(PREPACKED[1])}): searching is slower"
+
+
+def prepack(weight: Tensor, rows: int) -> Tensor:
+    """A weight `[O, I]` in oneDNN's own layout, best for so many rows; it suits other numbers of rows as well."""
+    return torch.ops.mkldnn._reorder_linear_weight(weight, rows)  # type: ignore[no-any-return]
+
+
+def linear_prepacked(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x Wᵀ + b: `[…, I]` → `[…, O]`."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
+
+
+def linear_added(x: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+    """x Wᵀ + other: `[N, I]`, `[N, O]` → `[N, O]`."""
+    return torch.ops.mkldnn._linear_pointwise(x, other, weight, None, "add")  # type: ignore[no-any-return]
+
+
+def prepack_int8(rounded: Tensor) -> Tensor:
+    """A weight of signed bytes `[O, I]` in oneDNN's own layout."""
+    return torch.ops.onednn.qlinear_prepack(rounded, None)  # type: ignore[no-any-return]
+
+
+def linear_int8(x: Tensor, weight: Tensor, scales: Tensor, zeros: Tensor) -> Tensor:
+    """x W'ᵀ · scales in float32 of bytes in which 128 stands for 0, the sums exact."""
+    return torch.ops.onednn.qlinear_pointwise(  # type: ignore[no-any-return]
+        x, 1.0, 128, weight, scales, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
