@@ -80,9 +80,8 @@ def prepacked(model: Classic | Bahdanau | Luong | Transformer, precision: Precis
     shared = {id(weights): weights for weights in model.parameters()}
     copied = copy.deepcopy(model, cast(Any, shared)).eval()
     table = _table(copied)
-    weights = [
-        part for layer in getattr(copied, "decoder", []) for part in _layer_weights(cast(Layer, layer), precision)
-    ]
+    layers = [cast(Layer, layer) for layer in getattr(copied, "decoder", [])]
+    weights = [part for layer in layers for part in _layer_weights(layer, precision)]
     for layer in layers:
         _without_read(layer)
     _prepack_children(copied, precision)
