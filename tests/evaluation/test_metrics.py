@@ -22,8 +22,8 @@ from mirada.evaluation.metrics import (
     squad_f1,
     squad_tokens,
     statistics,
-    unicode_words,
 )
+from mirada.evaluation.rouge import sentence_a_line, stemmed_words, unicode_words
 
 OUTPUTS = ["The cat sat on a mat.", "He reads the old book again", "", "Yes, we saw it!"]
 REFERENCES = [
@@ -166,15 +166,19 @@ def test_rouge_takes_the_best_reference_and_the_mean_of_sentences():
     assert value(["a b", "c"], [["x", "a b"], ["d"]], "rouge1") == 50.0
 
 
-@pytest.mark.parametrize("name", ["rouge1", "rouge2", "rougeL"])
-def test_rouge_on_ascii_equals_rouge_scores_own_tokenizer(name):
+@pytest.mark.parametrize("stem", [False, True])
+@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL", "rougeLsum"])
+def test_rouge_on_ascii_equals_rouge_scores_own_tokenizer(kind, stem):
+    name = f"{kind}-stem" if stem else kind
     outputs = ["It's a state-of-the-art model, isn't it?", "snake_case 3.14 COUNTS", "A b c d e"]
+    outputs.append("The models were reading several tokens.")
     references = [["its state of the art model is not it"], ["Snake case 3 14"], ["e d c b a", "a c e"]]
-    scorer = RougeScorer([name], use_stemmer=False)
+    references.append(["A model reads the token."])
+    scorer = RougeScorer([kind], use_stemmer=stem)
     pairs = zip(outputs, references, strict=True)
-    expected = [100 * scorer.score_multi(several, output)[name].fmeasure for output, several in pairs]
+    expected = [100 * scorer.score_multi(several, output)[kind].fmeasure for output, several in pairs]
     assert sentence_scores(outputs, references, name) == pytest.approx(expected)
-    assert value(outputs, references, name) == pytest.approx(sum(expected) / 3)
+    assert value(outputs, references, name) == pytest.approx(sum(expected) / 4)
 
 
 def test_rouge_keeps_letters_that_are_not_ascii():
@@ -182,6 +186,35 @@ def test_rouge_keeps_letters_that_are_not_ascii():
     assert value(["Привет мир"], [["привет, мир!"]], "rouge1") == 100.0
     (metric,) = evaluate(["a"], [["a"]], ["rouge1"])
     assert re.fullmatch(r"nrefs:1\|case:lc\|tok:unicode\|stem:no\|refs:best\|rouge-score:[0-9.]+", metric.signature)
+
+
+def test_stems_by_hand():
+    # Porter takes off -s, -ing and -ed; words of three letters or fewer stay as they are.
+    assert stemmed_words("Cats was Reading its walked") == ["cat", "was", "read", "its", "walk"]
+    assert value(["he walks"], [["he walked"]], "rouge1") == 50.0
+    assert value(["he walks"], [["he walked"]], "rouge1-stem") == 100.0
+    (metric,) = evaluate(["a"], [["a"]], ["rougeL-stem"])
+    assert "|stem:porter|" in metric.signature
+
+
+def test_rouge_of_summaries_takes_sentences_in_any_order():
+    # As one line the longest common subsequence of "a b c. d e f." and "d e f. a b c." is 3 of 6 words; sentence by
+    # sentence every word is found.
+    output, reference = "a b c. d e f.", "d e f. a b c."
+    assert sentence_a_line(output) == "a b c.\nd e f."
+    assert sentence_a_line("一。二！") == "一。\n二！"
+    assert value([output], [[reference]], "rougeL") == 50.0
+    assert value([output], [[reference]], "rougeLsum") == 100.0
+    (metric,) = evaluate(["a"], [["a"]], ["rougeLsum"])
+    assert "|sents:marks|" in metric.signature
+
+
+def test_mean_edit_distance_by_hand():
+    # kitten → sitting: 3 edits; "ab" against "ab" or "b": none; nothing against "xy": 2. Mean 5 / 3, and no percentage.
+    outputs, references = ["kitten", "ab", ""], [["sitting"], ["b", "ab"], ["xy"]]
+    assert value(outputs, references, "edit_distance") == pytest.approx(5 / 3)
+    assert sentence_scores(outputs, references, "edit_distance") == [3.0, 0.0, 2.0]
+    assert better("edit_distance") == "lower"
 
 
 def test_f1_by_hand():
@@ -202,14 +235,14 @@ def test_f1_normalises_as_squad():
 def test_equal_outputs_are_perfect_by_every_metric():
     texts = ["the quick brown fox jumps", "over it all once more today"]
     found = evaluate(texts, [[text] for text in texts], METRICS)
-    assert {metric.name for metric in found} == {*METRICS} - {"rouge"}
+    assert {metric.name for metric in found} == {*METRICS} - {"rouge", "rouge-stem"}
     for metric in found:
         assert metric.value == pytest.approx(100.0 if metric.better == "higher" else 0.0)
 
 
 def test_direction_of_each_metric():
     lower = {name for name in resolve(METRICS) if better(name) == "lower"}
-    assert lower == {"ter", "item_error", "per", "cer", "wer"}
+    assert lower == {"ter", "item_error", "per", "cer", "wer", "edit_distance"}
 
 
 def test_names_are_resolved_once_and_in_order():
@@ -230,7 +263,8 @@ def test_the_corpus_value_comes_from_the_sum_of_rows(name):
 def test_unknown_metric_is_refused_with_the_nearest_name():
     message = (
         "unknown metric 'bleau'; did you mean 'bleu'? "
-        "(valid: bleu, chrf, ter, exact, item_error, per, cer, wer, rouge, rouge1, rouge2, rougeL, f1)"
+        "(valid: bleu, chrf, ter, exact, item_error, per, cer, wer, edit_distance, f1, rouge, rouge1, rouge2, rougeL, "
+        "rougeLsum, rouge-stem, rouge1-stem, rouge2-stem, rougeL-stem, rougeLsum-stem)"
     )
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         evaluate(["a"], [["a"]], ["wer", "bleau"])

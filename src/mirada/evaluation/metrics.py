@@ -10,26 +10,32 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import version
+from functools import partial
 from itertools import zip_longest
-from types import SimpleNamespace
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirada.errors import ConfigError, DataError, suggestion
+from mirada.evaluation.rouge import STEM, rouge_scores, rouge_signature
+from mirada.evaluation.scripts import bleu_tokenizer
 
 FloatArray = NDArray[np.float64]
 References = Sequence[Sequence[str]]
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
-METRICS = ("bleu", "chrf", "ter", "exact", "item_error", "per", "cer", "wer", "rouge", *ROUGE, "f1")
-LOWER_IS_BETTER = ("ter", "item_error", "per", "cer", "wer")
+STEMMED = tuple(name + STEM for name in ROUGE)
+GROUPS = {"rouge": ROUGE, f"rouge{STEM}": STEMMED}
+METRICS = (
+    *("bleu", "chrf", "ter", "exact", "item_error", "per", "cer", "wer", "edit_distance", "f1"),
+    *("rouge", *ROUGE, "rougeLsum", f"rouge{STEM}", *STEMMED, f"rougeLsum{STEM}"),
+)
+LOWER_IS_BETTER = ("ter", "item_error", "per", "cer", "wer", "edit_distance")
 
 
 class Metric(NamedTuple):
-    """One value of a corpus, in percent; error rates may pass 100 when the outputs are much too long."""
+    """One value of a corpus, in percent (`edit_distance` in edits); error rates of outputs much too long pass 100."""
 
     name: str
     value: float
@@ -40,7 +46,7 @@ class Metric(NamedTuple):
 class Statistics(NamedTuple):
     """What a corpus metric adds up, so that any set of sentences can be scored again without reading a string.
 
-    `value` takes sums of rows `[M, K]` and gives `M` values in percent.
+    `value` takes sums of rows `[M, K]` and gives `M` values, in the unit of `Metric.value`.
     """
 
     rows: FloatArray  # [N, K]
@@ -48,16 +54,21 @@ class Statistics(NamedTuple):
     signature: str
 
 
-def evaluate(hypotheses: Sequence[str], references: References, names: Sequence[str]) -> list[Metric]:
+def evaluate(
+    hypotheses: Sequence[str], references: References, names: Sequence[str], *, tokenizer: str = "auto"
+) -> list[Metric]:
     """Score a corpus with every metric of `names`, in that order; `references[i]` lists those of sentence i.
 
-    - `bleu`, `chrf`, `ter`: sacreBLEU's defaults on raw text, with its own signature (Post 2018).
+    - `bleu`, `chrf`, `ter`: sacreBLEU's defaults on raw text, with its own signature (Post 2018). `tokenizer` is
+      BLEU's, by default chosen by the references' script (`scripts.bleu_tokenizer`).
     - `exact`: share of outputs equal to a reference, blanks at the ends aside; also called `accuracy`.
     - `item_error`: 100 − exact, which papers on SIGMORPHON's tasks and CMUdict call WER.
     - `wer`: word errors: edit distance over blank-separated tokens, summed over the corpus, by reference tokens.
     - `per`: the same computation under the name that phonemes written with blanks between them go by.
     - `cer`: the same over characters (code points, inner blanks included).
-    - `rouge`: `rouge1`, `rouge2` and `rougeL` (Lin 2004), mean of the sentences' F1, lower-cased, no stemming.
+    - `edit_distance`: mean over the sentences of the edits, in characters, to the nearest reference.
+    - `rouge`: `rouge1`, `rouge2` and `rougeL` (Lin 2004), mean of the sentences' F1, lower-cased; `rougeLsum` by
+      sentences. Names that end in -stem drop English endings first (Porter 1980), as many papers do.
     - `f1`: SQuAD's token F1 (Rajpurkar et al. 2016), mean over the sentences.
 
     With several references the edit distances take the nearest (of equally near ones the shorter, which counts an
@@ -65,7 +76,7 @@ def evaluate(hypotheses: Sequence[str], references: References, names: Sequence[
     counts, no sentences, or a sentence without a reference.
     """
     chosen = resolve(names)
-    return [measure(name, statistics(hypotheses, references, name)) for name in chosen]
+    return [measure(name, statistics(hypotheses, references, name, tokenizer=tokenizer)) for name in chosen]
 
 
 def sentence_scores(hypotheses: Sequence[str], references: References, name: str) -> list[float]:
@@ -90,7 +101,7 @@ def resolve(names: Iterable[str]) -> tuple[str, ...]:
         if canonical not in METRICS:
             valid = ", ".join(METRICS)
             raise ConfigError(f"unknown metric {name!r}{suggestion(name, METRICS)} (valid: {valid})")
-        found.update(dict.fromkeys(ROUGE if canonical == "rouge" else (canonical,)))
+        found.update(dict.fromkeys(GROUPS.get(canonical, (canonical,))))
     return tuple(found)
 
 
@@ -113,7 +124,12 @@ def total(found: Statistics) -> float:
 
 
 def statistics(
-    hypotheses: Sequence[str], references: References, name: str, *, effective_order: bool = False
+    hypotheses: Sequence[str],
+    references: References,
+    name: str,
+    *,
+    effective_order: bool = False,
+    tokenizer: str = "auto",
 ) -> Statistics:
     """Compute the rows of one metric, and its rule; `effective_order` is for BLEU of single sentences.
 
@@ -121,12 +137,16 @@ def statistics(
     """
     name = single(name)
     check_corpus(hypotheses, references)
-    if name in ("bleu", "chrf", "ter"):
-        return _sacrebleu(name, hypotheses, references, effective_order=effective_order)
-    if name in ("wer", "per", "cer"):
+    if name == "bleu":
+        texts = [reference for several in references for reference in several]
+        return _sacrebleu(name, hypotheses, references, bleu_tokenizer(texts, tokenizer), effective_order)
+    if name in ("chrf", "ter"):
+        return _sacrebleu(name, hypotheses, references)
+    if name in ("wer", "per", "cer", "edit_distance"):
         return _edits(name, hypotheses, references)
-    if name in ROUGE:
-        return _rouge(name, hypotheses, references)
+    if name.startswith("rouge"):
+        scores = rouge_scores(name, hypotheses, references)
+        return _means(scores, _signature(references, "lc", *rouge_signature(name)))
     if name == "f1":
         return _means(map(squad_f1, hypotheses, references), _signature(references, "lc", "tok:squad", "refs:best"))
     return _exact(name, hypotheses, references)
@@ -146,11 +166,15 @@ def check_corpus(hypotheses: Sequence[str], references: References) -> None:
             raise DataError(f"sentence {number}: expected at least one reference, got none")
 
 
-def _sacrebleu(name: str, hypotheses: Sequence[str], references: References, *, effective_order: bool) -> Statistics:
+def _sacrebleu(
+    name: str, hypotheses: Sequence[str], references: References, tokenizer: str = "", effective_order: bool = False
+) -> Statistics:
     """Take rows and rule from sacreBLEU: the one place that calls the two private methods its own bootstrap uses."""
     from sacrebleu.metrics import BLEU, CHRF, TER
 
-    metric = {"bleu": lambda: BLEU(effective_order=effective_order), "chrf": CHRF, "ter": TER}[name]()
+    # force: sacreBLEU's own warning names a parameter that nobody here can set; `measurable.concerns` says it instead.
+    bleu = partial(BLEU, effective_order=effective_order, tokenize=tokenizer, force=True)
+    metric = {"bleu": bleu, "chrf": CHRF, "ter": TER}[name]()
     # sacreBLEU wants one stream a reference; None stands where a sentence has fewer.
     rows = metric._extract_corpus_statistics(hypotheses, list(zip_longest(*references)))
 
@@ -162,16 +186,18 @@ def _sacrebleu(name: str, hypotheses: Sequence[str], references: References, *, 
 
 def _edits(name: str, hypotheses: Sequence[str], references: References) -> Statistics:
     """Rows (edit distance, length) to the nearest reference; the rate of nothing but empty references is 0 or 100."""
-    unit = {"cer": "character", "per": "phoneme", "wer": "word"}[name]
-    units = _characters if name == "cer" else _tokens
+    unit = {"per": "phoneme", "wer": "word"}.get(name, "character")
+    units = _characters if unit == "character" else _tokens
     pairs = zip(hypotheses, references, strict=True)
     rows = [nearest(units(output), [units(reference) for reference in several]) for output, several in pairs]
+    signature = _signature(references, "mixed", f"unit:{unit}", "edits:levenshtein", "refs:nearest")
+    if name == "edit_distance":
+        return _means((float(edits) for edits, _ in rows), signature, scale=1)
 
     def value(sums: FloatArray) -> FloatArray:
         edits, lengths = sums.T
         return np.asarray(100 * np.where(lengths > 0, edits / np.maximum(lengths, 1), edits > 0))
 
-    signature = _signature(references, "mixed", f"unit:{unit}", "edits:levenshtein", "refs:nearest")
     return Statistics(np.array(rows, dtype=np.float64), value, signature)
 
 
@@ -200,25 +226,6 @@ def _exact(name: str, hypotheses: Sequence[str], references: References) -> Stat
     return _means((1.0 - hit for hit in hits), _signature(references, "mixed", "unit:item", "refs:any", also))
 
 
-def _rouge(name: str, hypotheses: Sequence[str], references: References) -> Statistics:
-    """ROUGE's F1 through rouge-score, whose own tokenizer drops every letter that is not ASCII."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    scorer = RougeScorer([name], tokenizer=SimpleNamespace(tokenize=unicode_words))
-    pairs = zip(hypotheses, references, strict=True)
-    scores = (scorer.score_multi(several, output)[name].fmeasure for output, several in pairs)
-    made = f"rouge-score:{version('rouge-score')}"
-    return _means(scores, _signature(references, "lc", "tok:unicode", "stem:no", "refs:best", made))
-
-
-def unicode_words(text: str) -> list[str]:
-    """Split lower-cased text into runs of letters, combining marks and digits; on ASCII, as rouge-score does.
-
-    Text written without blanks, as Chinese is, gives one long token a clause.
-    """
-    return "".join(char if unicodedata.category(char)[0] in "LMN" else " " for char in text.lower()).split()
-
-
 def squad_f1(output: str, references: Sequence[str]) -> float:
     """Return the best F1 (0 to 1) of the bags of tokens; 1 if neither side has a token, as in SQuAD 2.0."""
     return max(_bag_f1(squad_tokens(output), squad_tokens(reference)) for reference in references)
@@ -245,12 +252,12 @@ def _bag_f1(output: list[str], reference: list[str]) -> float:
     return 2 * common / (len(output) + len(reference))
 
 
-def _means(scores: Iterable[float], signature: str) -> Statistics:
-    """Rows (score, 1): the value is 100 times the mean of scores between 0 and 1."""
+def _means(scores: Iterable[float], signature: str, *, scale: int = 100) -> Statistics:
+    """Rows (score, 1): the value is `scale` times the mean, which makes scores between 0 and 1 a percentage."""
 
     def value(sums: FloatArray) -> FloatArray:
         totals, counts = sums.T
-        return np.asarray(100 * totals / counts)
+        return np.asarray(scale * totals / counts)
 
     return Statistics(np.array([(score, 1.0) for score in scores], dtype=np.float64), value, signature)
 
