@@ -20,6 +20,7 @@ COMMANDS = {
     "translate": "turn each input line into an output line (standard input to standard output)",
     "score": "log-probability of given outputs",
     "explain": "every number of one sentence, equation by equation; change the attention and see",
+    "serve": "answer HTTP requests with models, and show attention on a page as it happens",
     "align": "word links of given pairs by attention, and their error against gold links",
     "evaluate": "quality on a test set: BLEU, chrF, TER, exact match, error rates, ROUGE, F1, by length",
     "compare": "train systems under the same conditions (or test models), and write a report",

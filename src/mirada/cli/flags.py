@@ -56,16 +56,26 @@ def number_or_auto(text: str) -> int | None:
 
 def add_options(parser: argparse.ArgumentParser, block: str, *, only: Sequence[str] | None = None) -> None:
     """Add a flag for each option of a block: `--hidden-size` and, for clarity, `--model.hidden-size`."""
+    fields = BLOCKS[block].model_fields
+    add_fields(parser, block, {name: fields[name] for name in fields if only is None or name in only})
+
+
+def add_fields(parser: argparse.ArgumentParser, block: str, fields: Mapping[str, FieldInfo]) -> None:
+    """Add a flag for each of these fields."""
     group = parser.add_argument_group(f"{block} options")
-    for name, field in BLOCKS[block].model_fields.items():
-        if only is not None and name not in only:
-            continue
+    for name, field in fields.items():
         flags = [f"--{name.replace('_', '-')}", f"--{block}.{name.replace('_', '-')}", *SHORT.get(name, ())]
         text = f"{field.description} [{_default(field)}]".replace("%", "%%")
         if _is_switch(field):
             group.add_argument(*flags, dest=f"{block}.{name}", help=text, nargs="?", const="true", metavar="true|false")
         else:
             group.add_argument(*flags, dest=f"{block}.{name}", help=text, metavar=_metavar(field))
+
+
+def given(values: argparse.Namespace, block: str, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
+    """Those of these fields that were given as flags."""
+    found = {name: getattr(values, f"{block}.{name}", None) for name in fields}
+    return {name: _value(text, fields[name]) for name, text in found.items() if text is not None}
 
 
 def collect(values: argparse.Namespace, base: dict[str, Any] | None = None) -> dict[str, Any]:

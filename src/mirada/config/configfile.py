@@ -29,7 +29,7 @@ def parse(values: Mapping[str, Any], *, where: str = "options") -> Config:
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(f"{where}: {_explain(error)}") from None
+        raise ConfigError(f"{where}: {explain(error)}") from None
 
 
 def load(path: Path) -> Config:
@@ -125,22 +125,26 @@ def changed(block: BlockType, values: Mapping[str, Any]) -> BlockType:
     try:
         return type(block).model_validate({**block.model_dump(), **values})
     except ValidationError as error:
-        raise ConfigError(_explain(error)) from None
+        raise ConfigError(explain(error)) from None
 
 
-def _explain(error: ValidationError) -> str:
-    """Turn pydantic's first complaint into one line."""
+def explain(error: ValidationError, names: list[str] | None = None) -> str:
+    """Turn pydantic's first complaint into one line; `names` are the valid ones of other options than a model's."""
     first = error.errors()[0]
     path = [str(part) for part in first["loc"]]
     name = ".".join(path)
     if first["type"] == "extra_forbidden":
-        homes = [f"{top}.{leaf}" for top, leaf in leaves() if leaf == path[-1]]  # right, but in the wrong block
-        near = f"; did you mean {homes[0]!r}?" if homes else suggestion(path[-1], known_names(path[:-1]))
-        return f"unknown option {_cut(name)!r}{near}"
+        return f"unknown option {_cut(name)!r}{_nearest(path) if names is None else suggestion(path[-1], names)}"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return message
     return f"{_cut(name)}: {message[0].lower()}{message[1:]} (got {_cut(repr(first['input']))})"
+
+
+def _nearest(path: list[str]) -> str:
+    """What a model's unknown option may have been meant to be."""
+    homes = [f"{top}.{leaf}" for top, leaf in leaves() if leaf == path[-1]]  # right, but in the wrong block
+    return f"; did you mean {homes[0]!r}?" if homes else suggestion(path[-1], known_names(path[:-1]))
 
 
 def _cut(text: str, *, most: int = 80) -> str:

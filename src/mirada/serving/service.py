@@ -1,0 +1,155 @@
+"""What endpoints do with models: options checked against limits, work queued, results waited for, and no longer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from starlette.requests import Request
+
+from mirada.config.configfile import changed
+from mirada.config.options import SearchConfig
+from mirada.config.serving import ServeConfig
+from mirada.serving.engine import Engine, Wanted, cancel
+from mirada.serving.errors import RefusedError, RetiredError, too_late
+from mirada.serving.metrics import Metrics
+from mirada.serving.schemas import OutputAnswer
+from mirada.serving.shelf import Shelf
+from mirada.translator import Translation
+
+Result = TypeVar("Result")
+LETTERS = 64  # characters a token, at most: a longer text is refused before it is read
+SLOW = 4000  # characters from which on tokenising is done beside the event loop
+
+
+class Service:
+    """The shelf, its limits and its counters."""
+
+    def __init__(self, shelf: Shelf, settings: ServeConfig, metrics: Metrics):
+        self.shelf, self.settings, self.metrics = shelf, settings, metrics
+
+    async def engine(self, name: str) -> Engine:
+        """The engine of a model, loaded beside the event loop if need be."""
+        engine = self.shelf.at_hand(name)
+        return await asyncio.to_thread(self.shelf.engine, name) if engine is None else engine
+
+    def options(self, engine: Engine, values: Mapping[str, Any]) -> SearchConfig:
+        """The model's own search options with those of a request; raises MiradaError beyond the limits."""
+        known = SearchConfig.model_fields
+        given = {key: value for key, value in values.items() if key in known and value is not None}
+        own, limits = engine.translator.config.search, self.settings
+        options = changed(own, given)
+        for name in ("beam_size", "n_best"):
+            if getattr(options, name) > limits.max_beam_size:
+                raise RefusedError(
+                    422, f"{name}: expected at most {limits.max_beam_size}, got {getattr(options, name)}"
+                )
+        for name in ("max_output_length", "min_output_length"):
+            if (getattr(options, name) or 0) > limits.max_tokens:
+                raise RefusedError(422, f"{name}: expected at most {limits.max_tokens}, got {getattr(options, name)}")
+        return changed(options, {"max_input_length": limits.max_tokens})
+
+    async def check_texts(self, engine: Engine, texts: Sequence[str], *, field: str = "text") -> int:
+        """Raise RefusedError for too many texts, or one with too many tokens; returns the number of tokens."""
+        most, limit = self.settings.max_texts, self.settings.max_tokens
+        if len(texts) > most:
+            raise RefusedError(422, f"{field}: expected at most {most} texts, got {len(texts)}; use several requests")
+        for number, text in enumerate(texts, start=1):
+            if len(text) > LETTERS * limit:
+                raise RefusedError(
+                    422, f"{field} {number}: expected at most {limit} tokens, got {len(text)} characters"
+                )
+        pieces = engine.translator.source_tokenizer.pieces
+        small = sum(map(len, texts)) < SLOW
+        rows = pieces(texts) if small else await asyncio.to_thread(pieces, texts)
+        for number, row in enumerate(rows, start=1):
+            if len(row) > limit:
+                raise RefusedError(422, f"{field} {number}: expected at most {limit} tokens, got {len(row)}")
+        return sum(map(len, rows))
+
+    async def submit(self, name: str, work: Callable[[Engine], Result]) -> Result:
+        """Hand work to a model's engine; to the next one if it was replaced at this very moment."""
+        while True:
+            engine = await self.engine(name)
+            try:
+                return work(engine)
+            except RetiredError:
+                await asyncio.sleep(0.001)
+
+    async def translations(
+        self, request: Request, name: str, wanted: Sequence[Wanted], options: SearchConfig, *, with_attention: bool
+    ) -> list[list[Translation]]:
+        """Outputs of each text."""
+        futures = await self.submit(
+            name, lambda engine: engine.translate(wanted, options, with_attention=with_attention)
+        )
+        return await self.results(request, futures)
+
+    async def aside(self, request: Request, name: str, work: Callable[[Engine], Result]) -> Result:
+        """What a function of the engine gives, computed beside the searches."""
+        future = await self.submit(name, lambda engine: engine.aside(lambda: work(engine)))
+        return (await self.results(request, [future]))[0]
+
+    async def results(self, request: Request, futures: Sequence[Future[Result]]) -> list[Result]:
+        """Wait for all, but no longer than the time limit, nor than the client: what is left is cancelled."""
+        async with present(request) as gone:
+            waiting: asyncio.Future[list[Result]] = asyncio.gather(*map(asyncio.wrap_future, futures))
+            both: set[asyncio.Future[Any]] = {waiting, gone}
+            try:
+                await asyncio.wait(both, timeout=self.settings.time_limit, return_when=asyncio.FIRST_COMPLETED)
+                if waiting.done():
+                    return waiting.result()
+                if gone.done():
+                    raise RefusedError(499, "the client left")
+                raise too_late(self.settings.time_limit)
+            finally:
+                waiting.cancel()
+                cancel(futures)
+
+    def count(self, name: str, read: int, outputs: Sequence[Sequence[Translation]]) -> None:
+        """Note the tokens of texts."""
+        written = sum(len(output.tokens) for found in outputs for output in found[:1])
+        self.metrics.tokens.labels(name, "source").inc(read)
+        self.metrics.tokens.labels(name, "target").inc(written)
+
+
+@asynccontextmanager
+async def present(request: Request) -> AsyncIterator[asyncio.Task[None]]:
+    """A task that is done when the client has gone."""
+
+    async def leave() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task = asyncio.create_task(leave())
+    try:
+        yield task
+    finally:
+        task.cancel()
+
+
+def as_list(texts: str | list[str]) -> list[str]:
+    """One text or several, as several."""
+    return [texts] if isinstance(texts, str) else texts
+
+
+def output(found: Translation, *, with_scores: bool, with_attention: bool) -> OutputAnswer:
+    """An output with what was asked for."""
+    answer = OutputAnswer.model_construct(text=found.text, finished=found.finished)
+    if with_scores:
+        answer.score, answer.log_probability = found.score, found.log_probability
+        answer.token_log_probabilities = found.token_log_probabilities
+    if with_scores or with_attention:
+        answer.source_tokens, answer.tokens = found.source_tokens, found.tokens
+    if with_attention and found.attention is not None:
+        answer.attention = [[round(weight, 6) for weight in row] for row in found.attention.tolist()]
+    return answer
+
+
+def as_bytes(answer: BaseModel) -> bytes:
+    """An answer as JSON, without what was not asked for."""
+    return answer.model_dump_json(exclude_none=True).encode()
