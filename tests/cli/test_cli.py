@@ -112,7 +112,7 @@ MISTAKES = {
     "evaluate": "give either a model folder with --src/--tgt (or --tsv, --jsonl), or --hyp with --ref",
     "evaluate --hyp two": "--hyp needs --ref, a file of references",
     "evaluate two --ref two": "--ref goes with --hyp; a model's references are given by --tgt (or --tsv, --jsonl)",
-    "evaluate --hyp two --ref two --tgt two": "--tgt goes with a model folder; with --hyp it would change nothing",
+    "evaluate --hyp two --ref two --tgt two": "--tgt beside --ref: two ways to name the references; give one of them",
     "evaluate --hyp two --ref two --beam-size 2": "--beam-size goes with a model folder; with --hyp it would change",
     "evaluate --hyp two --ref two --save-outputs x": "--save-outputs goes with a model folder; with --hyp it would",
     "evaluate --hyp two --ref three": "two has 2 lines and three has 3; they must be equal",

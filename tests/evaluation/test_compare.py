@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from mirada.cli import evaluate as command
 from mirada.evaluation import bootstrap, compare, lengths
 from mirada.evaluation.metrics import evaluate
 
@@ -88,7 +87,3 @@ def test_the_widest_gaps_come_first_and_agreement_is_left_out():
 
 def test_sentence_scores_are_the_mean_over_seeds():
     assert compare.mean_sentence_scores([GOOD, POOR], REFERENCES, "exact") == [50.0, 100.0, 0.0, 50.0]
-
-
-def test_tasks_have_the_metrics_of_the_command_evaluate():
-    assert {kind: list(names) for kind, names in compare.TASK_METRICS.items()} == command.DEFAULT

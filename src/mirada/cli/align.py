@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirada.cli.flags import Parser, add_options, collect
-from mirada.cli.pairs import FLAGS
+from mirada.cli.pairs import FLAGS, refuse_ignored
 from mirada.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -149,7 +149,9 @@ def _pairs(values: argparse.Namespace, *, dev: bool) -> Pairs:
     from mirada.config.configfile import parse
     from mirada.data.corpus import chosen_files, read_files, required_files
 
-    data = parse({"data": collect(values).get("data", {})}).data
+    given = collect(values).get("data", {})
+    refuse_ignored(given)
+    data = parse({"data": given}).data
     files = (chosen_files(data, dev=True) if dev else None) or required_files(data, "input")
     corpus = read_files(files, data)
     kept = {line: pair for line, *pair in zip(corpus.lines, corpus.sources, corpus.targets, strict=True)}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mirada.errors import ConfigError
+from mirada.errors import ConfigError, DataError
 from mirada.evaluation.metrics import FloatArray, References, Statistics, statistics, total
 
 SAMPLES = 1000
@@ -67,6 +67,20 @@ def resample(found: Statistics, *, samples: int = SAMPLES, seed: int = SEED) -> 
         for _ in range(samples)
     ]
     return found.value(np.stack(sums))
+
+
+def by_cluster(found: Statistics, clusters: Sequence[str]) -> Statistics:
+    """Add up the rows of each cluster, so that a resample draws whole clusters; the value of all stays the same.
+
+    For items that stand or fall together, such as the forms of one lemma (Davison & Hinkley 1997, section 3.8).
+    Raises DataError for other than one cluster an item.
+    """
+    if len(clusters) != len(found.rows):
+        raise DataError(f"expected a cluster for every item, got {len(clusters)} clusters and {len(found.rows)} items")
+    names, places = np.unique(np.asarray(clusters), return_inverse=True)
+    rows = np.zeros((len(names), found.rows.shape[1]))
+    np.add.at(rows, places, found.rows)
+    return found._replace(rows=rows)
 
 
 def percentiles(values: FloatArray, *, level: float = 0.95) -> tuple[float, float]:

@@ -192,7 +192,7 @@ def _edits(name: str, hypotheses: Sequence[str], references: References) -> Stat
     rows = [nearest(units(output), [units(reference) for reference in several]) for output, several in pairs]
     signature = _signature(references, "mixed", f"unit:{unit}", "edits:levenshtein", "refs:nearest")
     if name == "edit_distance":
-        return _means((float(edits) for edits, _ in rows), signature, scale=1)
+        return _means((float(edits) for edits, _ in rows), signature, _ratio)
 
     def value(sums: FloatArray) -> FloatArray:
         edits, lengths = sums.T
@@ -219,7 +219,7 @@ def nearest(output: Sequence[str], references: Sequence[Sequence[str]]) -> tuple
 def _exact(name: str, hypotheses: Sequence[str], references: References) -> Statistics:
     """The share of sentences that hit a reference, or for `item_error` of those that miss all."""
     pairs = zip(hypotheses, references, strict=True)
-    hits = [output.strip() in [reference.strip() for reference in several] for output, several in pairs]
+    hits = [_is_exact(output, several) for output, several in pairs]
     if name == "exact":
         return _means(map(float, hits), _signature(references, "mixed", "unit:item", "refs:any"))
     also = "also:the WER of SIGMORPHON and CMUdict papers"
@@ -252,14 +252,37 @@ def _bag_f1(output: list[str], reference: list[str]) -> float:
     return 2 * common / (len(output) + len(reference))
 
 
-def _means(scores: Iterable[float], signature: str, *, scale: int = 100) -> Statistics:
-    """Rows (score, 1): the value is `scale` times the mean, which makes scores between 0 and 1 a percentage."""
+def best_of(lists: Sequence[Sequence[str]], references: References) -> Statistics:
+    """Compute the share of sentences one of whose outputs is right, as `exact` is; `lists[i]` has those of sentence i.
 
-    def value(sums: FloatArray) -> FloatArray:
-        totals, counts = sums.T
-        return np.asarray(scale * totals / counts)
+    Raises DataError as `evaluate`.
+    """
+    check_corpus(["" for _ in lists], references)
+    pairs = zip(lists, references, strict=True)
+    hits = [any(_is_exact(output, several) for output in outputs) for outputs, several in pairs]
+    most = max(map(len, lists))
+    return _means(map(float, hits), _signature(references, "mixed", "unit:item", "refs:any", f"outputs:best of {most}"))
 
-    return Statistics(np.array([(score, 1.0) for score in scores], dtype=np.float64), value, signature)
+
+def _is_exact(output: str, references: Sequence[str]) -> bool:
+    return output.strip() in [reference.strip() for reference in references]
+
+
+def _means(
+    scores: Iterable[float], signature: str, value: Callable[[FloatArray], FloatArray] | None = None
+) -> Statistics:
+    """Rows (score, 1) and their mean, as a percentage unless said otherwise."""
+    return Statistics(np.array([(s, 1.0) for s in scores], dtype=np.float64), value or percentage, signature)
+
+
+def percentage(sums: FloatArray) -> FloatArray:
+    """Return 100 times the first column by the second, the rule of means and shares."""
+    return 100 * _ratio(sums)
+
+
+def _ratio(sums: FloatArray) -> FloatArray:
+    hits, counts = sums.T
+    return np.asarray(hits / np.maximum(counts, 1))  # nothing of nothing is 0
 
 
 def _signature(references: References, case: str, *parts: str) -> str:
