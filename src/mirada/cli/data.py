@@ -14,10 +14,17 @@ FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jso
 FORMAT = ("source_column", "target_column", "source_key", "target_key", "max_length")
 HELP = """usage: mirada data make|check …
 
-  make    write the embedded English-Spanish corpus, with gold word alignments, as files
+  make    write a corpus that rules make, as files: English-Spanish with gold word alignments, or other jobs
   check   report on a corpus before training
 
 `mirada data make --help` and `mirada data check --help` say more.
+"""
+MADE = """kinds:
+  translation  English to Spanish with gold word alignments: train.en, train.es, train.align, …
+  scan         SCAN's commands to actions, all 20,910, split at random (Lake & Baroni 2018): train.tsv, dev.tsv, …
+  scan-length  the same, tested on longer outputs than any trained on; scan-jump: on a verb never seen in a sentence
+  inflection   lemma, features, form (columns 1, 2, 3) of invented Spanish verbs; the test's lemmas are new
+  stories      kind, story, question, answer (columns 1 to 4), after bAbI (Weston et al. 2015)
 """
 
 
@@ -34,16 +41,27 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def make(arguments: Sequence[str]) -> int:
-    """Write the embedded corpus."""
-    parser = Parser(
-        "data make", "Write the embedded English-Spanish corpus (train, dev, test and alignments) as files."
-    )
-    parser.add_argument("--pairs", type=int, default=20000, help="training pairs [20000]")
+    """Write an embedded corpus."""
+    from mirada.corpora.jobs import KINDS, make_job
+    from mirada.corpora.tables import write_tables
+
+    parser = Parser("data make", "Write a corpus that rules make (train, dev and test) as files.", epilog=MADE)
+    parser.add_argument("--kind", choices=("translation", *KINDS), default="translation", help="[translation]")
+    parser.add_argument("--pairs", type=int, help="training pairs [translation 20000, inflection 6000, stories 9000]")
     parser.add_argument("--out", required=True, help="folder to write")
     parser.add_argument("--seed", type=int, default=1, help="of everything random [1]")
-    parser.add_argument("--max-words", type=int, default=50, help="longest English sentence, in words [50]")
+    parser.add_argument("--max-words", type=int, help="translation: longest English sentence, in words [50]")
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
     values = parser.read(arguments)
+    if values.kind != "translation":
+        if values.max_words is not None:
+            raise ConfigError(f"--max-words goes with --kind translation; with {values.kind} it would change nothing")
+        tables = make_job(values.kind, pairs=values.pairs, seed=values.seed)
+        for path in write_tables(tables, Path(values.out), force=values.force):
+            print(path)
+        return 0
+    values.pairs = 20000 if values.pairs is None else values.pairs
+    values.max_words = 50 if values.max_words is None else values.max_words
 
     from mirada.corpora.grammar import make_splits, write_splits
 
