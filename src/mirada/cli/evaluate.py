@@ -43,7 +43,9 @@ def run(arguments: Sequence[str]) -> int:
     from mirada.evaluation.report import make_report, to_text, usual_metrics
 
     asked = [name.strip() for name in values.metrics.split(",")] if values.metrics else []
-    names = resolve(asked) if asked else usual_metrics(kind, outputs.references)
+    names = resolve(asked) if asked else usual_metrics(kind, outputs.references, tokenizer=values.bleu_tokenizer)
+    if values.bleu_tokenizer != "auto" and "bleu" not in names:
+        raise ConfigError(f"--bleu-tokenizer goes with the metric bleu; the metrics are {', '.join(names)}")
     for name in names:
         for line in concerns(name, outputs.hypotheses, outputs.references, tokenizer=values.bleu_tokenizer):
             say(f"warning: {line}")

@@ -37,10 +37,14 @@ class Measured(NamedTuple):
     high: float
 
 
-def usual_metrics(kind: str, references: References) -> tuple[str, ...]:
+def usual_metrics(kind: str, references: References, *, tokenizer: str = "auto") -> tuple[str, ...]:
     """Return what is measured when nobody says what: by the kind of target tokens, and what the text lets BLEU see."""
     usual = TASK_METRICS[kind]
-    return TASK_METRICS["char"] if usual[0] == "bleu" and cannot_measure("bleu", references) else usual
+    return (
+        TASK_METRICS["char"]
+        if usual[0] == "bleu" and cannot_measure("bleu", references, tokenizer=tokenizer)
+        else usual
+    )
 
 
 def make_report(outputs: Outputs, names: Sequence[str], *, tokenizer: str = "auto") -> dict[str, Any]:
