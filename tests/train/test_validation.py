@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, inf, log
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ import tiny
 from mirada.config.options import SearchConfig, TrainingConfig
 from mirada.data.batches import BatchSize, Encoded, collate
 from mirada.data.corpus import Corpus
-from mirada.data.vocabulary import EOS
+from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.errors import ConfigError
 from mirada.train.validation import check_metrics, dev_loss, dev_metrics
 from mirada.translator import Translator
@@ -34,7 +34,9 @@ def test_loss_and_accuracy_token_by_token(translator):
         batch = collate(dev, [row], CPU)
         with torch.no_grad():
             hidden = translator.model.forward(batch.source, batch.lengths, batch.target_in).hidden[0]
-            log_p = translator.model.logits(hidden).double().log_softmax(1)
+            logits = translator.model.logits(hidden).double()
+            logits[:, [PAD, BOS]] = -inf
+            log_p = logits.log_softmax(1)
         for step, token in enumerate([*target, EOS]):
             costs.append(-log_p[step, token].item())
             right.append(log_p[step].argmax().item() == token)
@@ -45,6 +47,14 @@ def test_loss_and_accuracy_token_by_token(translator):
     }
     for size in (BatchSize(64, False), BatchSize(2, False), BatchSize(50, True), BatchSize(1, True)):
         assert dev_loss(translator.model, dev, size, CPU) == pytest.approx(expected, rel=1e-5)
+
+
+def test_dev_loss_is_what_score_says(translator):
+    """By the second road that a user has: mean −log p a token of the given targets, </s> included."""
+    scored = translator.score(tiny.SOURCES, tiny.TARGETS)
+    costs = [-log_p for found in scored for log_p in found.token_log_probabilities]
+    found = dev_loss(translator.model, dev_set(translator), BatchSize(4, False), CPU)
+    assert found["loss"] == pytest.approx(sum(costs) / len(costs), rel=1e-5)
 
 
 @pytest.mark.parametrize("model_folder", ["luong"], indirect=True)

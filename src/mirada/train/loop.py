@@ -19,7 +19,6 @@ import torch
 
 from mirada.config.options import Config
 from mirada.data.batches import Batch, collate, pair_lengths, plan
-from mirada.data.vocabulary import PAD
 from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
 from mirada.files import locked
@@ -141,7 +140,6 @@ def _update(run: Run, batch: Batch) -> None:
         output.weight,
         output.bias,
         batch.target_out,
-        pad=PAD,
         smoothing=options.label_smoothing,
         divisor=batch.tokens,
     )

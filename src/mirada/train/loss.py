@@ -2,6 +2,8 @@
 
 For each real target token: (1 − ε)·(−log p(y)) + ε·mean over the vocabulary of −log p (the convention of PyTorch and
 fairseq). The negative log-likelihood is returned beside it, unsmoothed: perplexities are made from that.
+
+The vocabulary is what can be written: `<pad>` and `<s>` never are, and have no probability here, as in every search.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from mirada.data.vocabulary import NEVER_WRITTEN, PAD
 
 ROWS = 512  # tokens whose logits exist at the same time: few enough to stay in the cache between two passes
 
@@ -23,13 +27,13 @@ class Loss(NamedTuple):
 
 
 def sequence_loss(
-    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *, pad: int, smoothing: float, divisor: float = 1.0
+    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *, smoothing: float, divisor: float = 1.0
 ) -> Loss:
     """Loss of hidden states `[B, T, R]` against targets `[B, T]`, padding left out, under logits `hidden Wᵀ + b`.
 
     Training divides by the batch's tokens: told beforehand, that costs nothing.
     """
-    real = targets != pad
+    real = targets != PAD
     parts = (hidden[real], weight, bias)
     if not torch.is_grad_enabled():  # an autograd function itself sees only that weights want gradients, even here
         parts = (parts[0].detach(), weight.detach(), bias.detach())
@@ -38,16 +42,19 @@ def sequence_loss(
 
 def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """The smoothed sum of `sequence_loss` for real rows `[N, R]`, in one expression: its twin."""
-    log_p = (hidden @ weight.T + bias).log_softmax(-1)  # [N, V]
+    can = torch.ones(len(weight), dtype=torch.bool, device=weight.device)
+    can[NEVER_WRITTEN] = False
+    log_p = (hidden @ weight.T + bias).masked_fill(~can, -torch.inf).log_softmax(-1)  # [N, V]
     nll = -log_p.gather(1, targets[:, None]).sum()
-    return (1 - smoothing) * nll - smoothing * log_p.mean(-1).sum()
+    return (1 - smoothing) * nll - smoothing * log_p[:, can].mean(-1).sum()
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
     """Logits, their softmax and their gradient exist for ROWS tokens at a time; the backward at most scales.
 
-    The gradient of the logits is p − (1 − ε)·[y] − ε/V. The last is one number everywhere: what it adds to each
-    product is known from sums alone, so it is never subtracted from the `N·V` others.
+    The gradient of the logits is p − (1 − ε)·[y] − ε/V', where V' tokens can be written (and 0 for the others). The
+    last is one number everywhere: what it adds to each product is known from sums alone, so it is never subtracted from
+    the `N·V` others.
     """
 
     @staticmethod
@@ -68,10 +75,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 grads[1].addmm_(d_logits.T, read / divisor)
                 grads[2] += d_logits.sum(0) / divisor
         if need and smoothing:
-            even = smoothing / len(weight) / divisor
-            grads[0].sub_(even * weight.sum(0))
-            grads[1].sub_(even * hidden.sum(0))
-            grads[2].sub_(even * len(hidden))
+            even = smoothing / _choices(weight) / divisor
+            grads[0].sub_(even * (weight.sum(0) - weight[NEVER_WRITTEN].sum(0)))
+            for part, sums_of_rows in ((grads[1], hidden.sum(0)), (grads[2], len(hidden))):
+                part[: NEVER_WRITTEN.start] -= even * sums_of_rows
+                part[NEVER_WRITTEN.stop :] -= even * sums_of_rows
         ctx.save_for_backward(*grads)
         smoothed, nll, correct = sums[0] / divisor, sums[1].clone(), sums[2].clone()
         ctx.mark_non_differentiable(nll, correct)
@@ -90,14 +98,24 @@ def _log_probabilities(
 ) -> Tensor:
     """log p in `space` `[n, V]` of a chunk, whose smoothed loss, −log p(y) and right guesses are added to `sums`."""
     logits = torch.mm(hidden, weight.T, out=space).add_(bias)
+    logits[:, NEVER_WRITTEN] = -torch.inf
     best = logits.amax(-1)  # faster than argmax; a tie with the best counts as right
     spoken = logits.gather(1, targets[:, None])[:, 0]
     log_p = torch.log_softmax(logits, -1, out=logits)
     nll = -log_p.gather(1, targets[:, None]).sum()
-    uniform = -log_p.sum() / len(weight) if smoothing else torch.zeros_like(nll)
+    uniform = -_sum_of_choices(log_p) / _choices(weight) if smoothing else torch.zeros_like(nll)
     correct = (spoken == best).sum().to(nll.dtype)
     sums += torch.stack(((1 - smoothing) * nll + smoothing * uniform, nll, correct))
     return log_p
+
+
+def _choices(weight: Tensor) -> int:
+    """How many tokens can be written."""
+    return len(weight) - (NEVER_WRITTEN.stop - NEVER_WRITTEN.start)
+
+
+def _sum_of_choices(log_p: Tensor) -> Tensor:
+    return log_p[:, : NEVER_WRITTEN.start].sum() + log_p[:, NEVER_WRITTEN.stop :].sum()
 
 
 def _peaked_gradient(log_p: Tensor, targets: Tensor, smoothing: float) -> Tensor:

@@ -12,7 +12,6 @@ from mirada.config.options import SearchConfig, TrainingConfig
 from mirada.data.batches import BatchSize, Encoded, collate, cut, pair_lengths
 from mirada.data.corpus import Corpus
 from mirada.data.tokenizer import Tokenizer
-from mirada.data.vocabulary import PAD
 from mirada.models.base import Model
 from mirada.search.scheduler import Request, search_all
 from mirada.train.loss import sequence_loss
@@ -37,7 +36,7 @@ def dev_loss(model: Model, dev: Encoded, size: BatchSize, device: torch.device) 
             batch = collate(dev, indices, device)
             hidden = model.forward(batch.source, batch.lengths, batch.target_in).hidden
             output = model.output
-            loss = sequence_loss(hidden, output.weight, output.bias, batch.target_out, pad=PAD, smoothing=0.0)
+            loss = sequence_loss(hidden, output.weight, output.bias, batch.target_out, smoothing=0.0)
             sums += torch.stack((loss.nll, loss.correct)).double().cpu()
             tokens += batch.tokens
     nll, correct = (float(part) / tokens for part in sums)
