@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from cli_tools import flags, reversals, works, write_pairs
 from mirada.store import checkpoint
 from mirada.store.checkpoint import read_archive
+from mirada.train import loop
 
 Tensors = dict[str, torch.Tensor]
 PAIRS = reversals(60, lengths=(2, 5), seed=3, symbols="abcde")
@@ -52,6 +54,19 @@ def weights(folder: Path, kind: str = "model") -> Tensors:
 def best(folder: Path) -> Tensors:
     """The weights that were kept."""
     return read_archive(folder / checkpoint.WEIGHTS).tensors
+
+
+def losses_rise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let dev losses be the size of the weights, which grow from update to update: no validation is better."""
+
+    def size(model: torch.nn.Module, *_: object) -> dict[str, float]:
+        return {
+            "loss": sum(float(part.detach().abs().sum()) for part in model.parameters()),
+            "ppl": 1.0,
+            "accuracy": 0.0,
+        }
+
+    monkeypatch.setattr(loop, "dev_loss", size)
 
 
 def different(first: Tensors, second: Tensors) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mirada.errors import MiradaError, TrainingError
+
+LOCK = ".lock"
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -42,26 +44,39 @@ def write_text(path: Path, text: str) -> None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder for one writer. Raises TrainingError if another process holds it; a crash frees it."""
-    import fcntl
+    from filelock import FileLock, Timeout
 
-    try:  # nothing is written, and no link is followed: a folder from elsewhere cannot have a file of mine emptied
-        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    lock = FileLock(folder / LOCK, timeout=0)  # follows no link: a folder from elsewhere has no file of mine emptied
+    try:
+        lock.acquire()
+    except Timeout:
+        raise TrainingError(
+            f"{folder}: another training is writing into this folder; wait for it, or choose another --model-dir"
+        ) from None
     except OSError as error:
         raise TrainingError(
-            f"{folder / '.lock'}: cannot be opened ({error.strerror}); may this folder be written?"
+            f"{folder / LOCK}: cannot be opened ({error.strerror}); may this folder be written?"
         ) from None
-    with os.fdopen(descriptor) as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TrainingError(
-                f"{folder}: another training is writing into this folder; wait for it, or choose another --model-dir"
-            ) from None
+    try:
         yield
+    finally:
+        lock.release()
+
+
+def remove_unused(folder: Path, made: Sequence[Path]) -> None:
+    """Take away folders, the innermost first, that hold nothing but the lock of `folder`."""
+    with suppress(OSError):
+        if {path.name for path in folder.iterdir()} == {LOCK}:
+            (folder / LOCK).unlink()
+        for part in made:
+            part.rmdir()
 
 
 def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders, and keeps their names on disk by itself
+        return
     try:
         os.fsync(descriptor)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from mirada.config.options import Config, TrainingConfig
 from mirada.errors import ModelFolderError, TrainingError
 from mirada.store import checkpoint, resume
 from mirada.store.checkpoint import Archive
-from mirada.store.resume import BUDGET, Progress, differences
+from mirada.store.resume import BUDGET, PLACES, Progress, differences, judged_by, tells_nothing
 from mirada.train import prepare
 
 DATA = "fingerprint"
@@ -49,6 +50,13 @@ def test_budgets_may_change(training):
 def test_where_to_search_and_where_to_write_may_change():
     other = parse({"model_dir": "elsewhere", "search": {"beam_size": 1}})
     assert differences(config(), other) == []
+
+
+def test_where_the_pairs_stand_may_change():
+    """Whether they are the same pairs is what their fingerprint says."""
+    other = {name: 2 if isinstance(value, int) else "x" for name, value in Config().data if name in PLACES}
+    assert set(other) == PLACES
+    assert differences(Config(), parse({"data": other})) == []
 
 
 @pytest.mark.parametrize("shape", ["cosine", "linear"])
@@ -189,7 +197,7 @@ def test_the_best_validation_is_remembered():
     improved = []
     for updates, loss in [(10, 3.0), (20, 2.0), (30, 2.0), (40, 2.5), (50, 1.9)]:
         progress.updates = updates
-        improved.append(progress.note_validation({"loss": loss}, options))
+        improved.append(progress.note_validation({"loss": loss}, options, "loss"))
         if updates == 40:
             assert progress.without_improvement == 2
     assert improved == [True, True, False, False, True]
@@ -202,8 +210,20 @@ def test_the_best_validation_is_remembered():
 def test_better_is_what_the_metric_says(metric, values):
     options = TrainingConfig(early_stopping_metric=metric, valid_metrics=(metric,))
     progress = Progress(DATA)
-    found = [progress.note_validation({"loss": 1.0, metric: value}, options) for value in values]
+    found = [progress.note_validation({"loss": 1.0, metric: value}, options, metric) for value in values]
     assert found == [True, True, False, False]
+
+
+def test_a_metric_that_never_changes_leaves_the_choice_to_the_loss():
+    """0, 0, 0: the loss decides; then 5 is better than 0, and from there on the metric decides."""
+    options, progress = TrainingConfig(early_stopping_metric="exact", valid_metrics=("exact",)), Progress(DATA)
+    rows = [(0.0, 3.0), (0.0, 2.0), (0.0, 2.5), (5.0, 2.6), (4.0, 1.0), (5.0, 0.9), (6.0, 9.0)]
+    found = [progress.note_validation({"exact": exact, "loss": loss}, options, "exact") for exact, loss in rows]
+    assert found == [True, True, False, True, False, False, True]
+    nothing = [{"exact": value} for value in (0.0, math.nan, 0.0)]
+    assert [tells_nothing(nothing[:count], "exact") for count in (1, 2, 3)] == [False, True, True]
+    assert not tells_nothing([{"loss": 1.0}] * 3, "loss")
+    assert [judged_by([*nothing, {"exact": value}], "exact") for value in (0.0, 1.0)] == ["loss", "exact"]
 
 
 def test_the_rate_falls_on_a_plateau():
@@ -211,10 +231,10 @@ def test_the_rate_falls_on_a_plateau():
     progress = Progress(DATA)
     factors = []
     for loss in [3, 3, 3, 3, 3, 2, 2, 2]:
-        progress.note_validation({"loss": loss}, options)
+        progress.note_validation({"loss": loss}, options, "loss")
         factors.append(progress.rate_factor)
     assert factors == [1, 1, 0.25, 0.25, 0.0625, 0.0625, 0.0625, 0.015625]
     constant = Progress(DATA)
     for _ in range(9):
-        constant.note_validation({"loss": 3}, TrainingConfig())
+        constant.note_validation({"loss": 3}, TrainingConfig(), "loss")
     assert constant.rate_factor == 1

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from cli_tools import flags, refusal, works, write, write_pairs
+from cli_tools import flags, mirada, one_line, refusal, works, write, write_pairs
 from mirada.config.configfile import load
 from mirada.store import checkpoint
 from mirada.store.checkpoint import read_archive
-from mirada.train.loop import InterruptedTrainingError, train
-from training_tools import PAIRS, SMALL, assert_same, best, different, progress, trains, write_data
+from mirada.train import loop
+from mirada.train.interrupts import InterruptedTrainingError
+from mirada.train.loop import train
+from training_tools import PAIRS, SMALL, assert_same, best, different, losses_rise, progress, trains, write_data
 
 RANDOM = {"dropout": 0.2, "word-dropout": 0.1, "ema-decay": 0.9, "optimizer": "adamw", "weight-decay": 0.01}
-# No output is right so early, so the rate falls after every validation but the first.
-PLATEAU = {"scheduling": "plateau", "plateau-patience": 0, "valid-metrics": "exact", "early-stopping-metric": "exact"}
+PLATEAU = {"scheduling": "plateau", "plateau-patience": 0}
 DECODERS: dict[str, dict[str, object]] = {
     "classic": {"rnn-type": "lstm", "enc-layers": 2, "dec-layers": 2, "recurrent-dropout": 0.2},
     "bahdanau": {"rnn-type": "gru", "readout": "deep", "recurrent-dropout": 0.2},
@@ -57,8 +60,12 @@ class Asking:
 
 
 @each_decoder
-def test_in_the_middle_of_an_epoch(decoder, data, tmp_path):
-    """Eight updates, then eight more, are sixteen; so are seven, asked to stop there, and nine more."""
+def test_in_the_middle_of_an_epoch(decoder, data, tmp_path, monkeypatch):
+    """Eight updates, then eight more, are sixteen; so are seven, asked to stop there, and nine more.
+
+    The rate falls after every validation but the first, for no loss is better than that.
+    """
+    losses_rise(monkeypatch)
     options = data | RANDOM | PLATEAU | DECODERS[decoder] | {"decoder": decoder, "valid-every": 4}
     whole, halves, asked = (tmp_path / name for name in ("whole", "halves", "asked"))
     trains(whole, options, {"max-updates": 16})
@@ -99,6 +106,25 @@ def test_asked_to_stop(number, code, data, tmp_path):
     assert caught.value.exit_code == code
     assert monitor.notes[-1] == "stopping after this update …"
     assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_asked_to_stop_twice(number, code, data, tmp_path, monkeypatch):
+    """At once, with the code of the second signal; what was saved stays."""
+    folder, real, calls = tmp_path / "m", loop.collate, list[int]()
+
+    def asking(*arguments: object) -> object:
+        calls.append(1)
+        for _ in range(2 * (len(calls) == 3)):
+            signal.raise_signal(number)
+        return real(*arguments)
+
+    monkeypatch.setattr(loop, "collate", asking)
+    ran = mirada("train", *flags(SMALL | data | {"model-dir": folder, "max-updates": 9, "valid-every": 2}))
+    assert ran.code == code
+    said = "stopped at once, in the middle of an update; the same command goes on from the last save"
+    assert one_line(ran.errors) == said
+    assert progress(folder)["updates"] == 2
 
 
 class Paper(io.RawIOBase):
@@ -159,6 +185,16 @@ def test_other_options_and_other_data_are_refused(data, tmp_path):
     trains(folder, data, {"max-updates": 4})
 
 
+def test_the_same_pairs_by_another_name_go_on(data, tmp_path, monkeypatch):
+    """A relative path, one with dots, and the same text packed."""
+    trains(tmp_path / "m", data, {"max-updates": 2})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress((tmp_path / "tsv").read_bytes()))
+    for updates, name in enumerate(("tsv", "./tsv", tmp_path / "." / ".." / tmp_path.name / "tsv", "packed.gz"), 3):
+        said = trains(tmp_path / "m", data, {"tsv": name, "max-updates": updates})
+        assert f"going on after update {updates - 1}\n" in said
+
+
 def test_the_stored_options_go_on(data, tmp_path):
     trains(tmp_path / "whole", data, {"max-updates": 9, "valid-every": 3})
     trains(tmp_path / "parts", data, {"max-updates": 3, "valid-every": 3})
@@ -208,13 +244,31 @@ def test_until_nothing_gets_better(data, tmp_path):
     assert (progress(tmp_path / "a")["updates"], progress(tmp_path / "a")["best_update"]) == (4, 1)
 
 
-def test_until_a_metric_gets_no_better(data, tmp_path):
-    """The loss falls on, but nothing is right yet, and that is what was asked for."""
+def values(monkeypatch: pytest.MonkeyPatch, given: Sequence[float]) -> None:
+    """Let the metric of the next validations be what is given."""
+    coming = iter(given)
+    monkeypatch.setattr(loop, "dev_metrics", lambda *_: {"exact": next(coming)})
+
+
+def test_until_a_metric_gets_no_better(data, tmp_path, monkeypatch):
+    """The loss falls on, but fewer are right, and that is what was asked for."""
     metric = {"valid-every": 2, "valid-metrics": "exact", "early-stopping-metric": "exact", "patience": 2}
+    values(monkeypatch, [3, 2, 1])
     assert "stopped: no better exact in 2 validations; " in trains(tmp_path / "m", data, metric)
     losses = [row["loss"] for row in progress(tmp_path / "m")["validations"]]
     assert losses == sorted(losses, reverse=True)
     assert len(set(losses)) == 3
+
+
+def test_a_metric_that_never_changes_stops_nothing(data, tmp_path, monkeypatch):
+    """The loss decides instead, which is said once; as soon as the metric changes, it decides again."""
+    metric = {"valid-every": 2, "valid-metrics": "exact", "early-stopping-metric": "exact", "patience": 2}
+    values(monkeypatch, [0, 0, 0, 0, 9, 8, 7])
+    said = trains(tmp_path / "m", data, metric)
+    once = "exact has been 0 in both validations, which says nothing: until it changes, the loss says what is best\n"
+    assert said.count(once) == 1
+    assert "stopped: no better exact in 2 validations; " in said
+    assert progress(tmp_path / "m")["best_update"] == 10
 
 
 def test_the_best_is_what_the_metric_says(data, tmp_path):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from cli_tools import flags, mirada, one_line, reversals, works, write, write_pairs
+from cli_tools import flags, mirada, one_line, refusal, reversals, works, write, write_pairs
 from mirada.store import checkpoint
 from mirada.train import loop, loss
 from mirada.translator import load
@@ -21,6 +22,7 @@ from training_tools import (
     best,
     different,
     distance,
+    losses_rise,
     progress,
     trains,
     weights,
@@ -36,10 +38,11 @@ def data(tmp_path: Path) -> dict[str, object]:
 # The rate and the weights
 
 
-def test_a_plateau_lowers_the_rate(data, tmp_path):
+def test_a_plateau_lowers_the_rate(data, tmp_path, monkeypatch):
     """Adam's first updates move weights by about the rate, and a rate a million times lower by a millionth of that."""
-    metric = {"valid-metrics": "exact", "early-stopping-metric": "exact", "valid-every": 2}
-    options = data | metric | {"scheduling": "plateau", "plateau-patience": 0, "decrease-factor": 1e-6, "dropout": 0}
+    losses_rise(monkeypatch)
+    options = data | {"scheduling": "plateau", "plateau-patience": 0, "decrease-factor": 1e-6, "dropout": 0}
+    options["valid-every"] = 2
     states = []
     for updates in (2, 4, 6):
         trains(tmp_path / "m", options, {"max-updates": updates})
@@ -201,3 +204,36 @@ def test_files_that_do_not_belong_together(tmp_path):
     assert ran.code == 2
     assert "12 lines" in one_line(ran.errors)
     assert "11" in one_line(ran.errors)
+    assert not (tmp_path / "m").exists()
+
+
+def test_no_folder_is_made_for_what_cannot_be_trained(data, tmp_path):
+    """Whatever is wrong with the data, nothing stays; a folder that was there already does."""
+    bad = {"missing": {"tsv": tmp_path / "none"}, "blank": {"tsv": write(tmp_path / "blank", ["a\t"] * 9)}}
+    longest = write_pairs(tmp_path / "l", [pair for pair in PAIRS if len(pair[0].split()) > 2])
+    bad |= {
+        "long": {"tsv": longest, "max-length": 2},
+        "unknown": {"dev-tsv": write_pairs(tmp_path / "u", [("x y", "z w")])},
+    }
+    (tmp_path / "there").mkdir()
+    for name, options in bad.items():
+        for folder in (tmp_path / "new" / name / "deep", tmp_path / "there"):
+            refusal("train", *flags(SMALL | data | {"model-dir": folder} | options))
+        assert not (tmp_path / "new").exists(), name
+    assert (tmp_path / "there").is_dir()
+
+
+def test_a_folder_whose_name_no_file_can_hold(data, tmp_path):
+    """It would be written into config.yaml, which is UTF-8: trained, and never loaded again."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    said = f"{tmp_path}/caf\\udce9: the name is not UTF-8; choose another --model-dir"
+    assert refusal("train", *flags(SMALL | data | {"model-dir": folder})) == said
+    assert not folder.exists()
+
+
+def test_the_random_state_of_the_caller_is_left_as_it_is(data, tmp_path):
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    trains(tmp_path / "m", data, {"max-updates": 2})
+    assert torch.equal(torch.rand(3), expected)

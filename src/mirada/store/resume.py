@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
 from pathlib import Path
@@ -19,6 +20,11 @@ from mirada.store.checkpoint import Archive
 
 # Options that may change between a training and its continuation: they say when to stop, not what is learned.
 BUDGET = {"epochs", "max_updates", "max_minutes", "patience", "device", "tensorboard", "save_every"}
+# Where the pairs stand, and how they are read: whether they are the same pairs, their fingerprint says.
+PLACES = {
+    *(f"{part}{name}" for part in ("", "dev_") for name in ("src", "tgt", "tsv", "jsonl")),
+    *("source_column", "target_column", "source_key", "target_key", "dev_size"),
+}
 # … unless the schedule's shape depends on the last update.
 ENDING = {"epochs", "max_updates"}
 
@@ -42,11 +48,11 @@ class Progress:
     bad_in_a_row: int = 0
     validations: list[dict[str, float]] = field(default_factory=list)
 
-    def note_validation(self, metrics: dict[str, float], options: TrainingConfig) -> bool:
-        """Count a validation; True if it is the best so far."""
+    def note_validation(self, metrics: dict[str, float], options: TrainingConfig, judge: str) -> bool:
+        """Count a validation; True if it is the best so far by the metric `judge`."""
         from mirada.evaluation.metrics import better
 
-        name = options.early_stopping_metric
+        name = judged_by([*self.validations, metrics], judge)
         sign = -1.0 if name == "loss" or better(name) == "lower" else 1.0
         first = not self.best_metrics
         improved = isfinite(metrics[name]) and (first or sign * metrics[name] > sign * self.best_metrics[name])
@@ -61,6 +67,17 @@ class Progress:
         if options.scheduling == "plateau" and self.since_plateau > options.plateau_patience:
             self.rate_factor, self.since_plateau = self.rate_factor * options.decrease_factor, 0
         return False
+
+
+def tells_nothing(validations: Sequence[Mapping[str, float]], metric: str) -> bool:
+    """Whether a metric has been one value in all validations so far, two at least: it tells no model from another."""
+    values = {row[metric] for row in validations if isfinite(row[metric])}
+    return metric != "loss" and len(validations) > 1 and len(values) < 2
+
+
+def judged_by(validations: Sequence[Mapping[str, float]], metric: str) -> str:
+    """What says which model is the best: the metric, or the loss as long as that tells nothing."""
+    return "loss" if tells_nothing(validations, metric) else metric
 
 
 def collect(
@@ -130,7 +147,7 @@ def differences(stored: Config, given: Config) -> list[str]:
     found = []
     for block in ("data", "model", "training"):
         old, new = getattr(stored, block).model_dump(), getattr(given, block).model_dump()
-        fixed = set(old) - (BUDGET if block == "training" else set())
+        fixed = set(old) - BUDGET - PLACES
         if block == "training" and given.training.scheduling in ("cosine", "linear"):
             fixed |= ENDING
         found += [

@@ -6,12 +6,11 @@ with the same weights, bit for bit, as one that was never stopped.
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +20,10 @@ from mirada.config.options import Config
 from mirada.data.batches import Batch, collate, pair_lengths, plan
 from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
-from mirada.files import locked
+from mirada.files import locked, remove_unused
 from mirada.store import checkpoint, resume
+from mirada.store.resume import judged_by, tells_nothing
+from mirada.train.interrupts import InterruptedTrainingError, listening
 from mirada.train.log import History
 from mirada.train.loss import sequence_loss
 from mirada.train.progress import Monitor
@@ -31,16 +32,7 @@ from mirada.train.setup import Run, batch_size, set_up
 from mirada.train.validation import dev_loss, dev_metrics
 
 ADVICE = "In another model_dir, lower learning_rate or clip_grad_norm, or raise warmup_steps"
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BAD_UPDATES = 20  # updates in a row whose gradient is no number, before training gives up
-
-
-class InterruptedTrainingError(TrainingError):
-    """Training was asked to stop (Ctrl-C, SIGTERM) and has saved where it was."""
-
-    def __init__(self, message: str, code: int):
-        super().__init__(message)
-        self.exit_code = code
 
 
 class Result(NamedTuple):
@@ -55,32 +47,44 @@ class Result(NamedTuple):
 def train(config: Config, *, monitor: Monitor | None = None) -> Result:
     """Train a model into its folder, or go on with one that was stopped; returns the best validation's metrics.
 
-    Raises TrainingError, ConfigError or DataError for what cannot be done,
+    The caller's random state is left as it is. Raises TrainingError, ConfigError or DataError for what cannot be done,
     InterruptedTrainingError after Ctrl-C or SIGTERM.
     """
-    folder = _make_folder(config)
-    with locked(folder), _enough_memory():
+    devices = range(torch.cuda.device_count())
+    with torch.random.fork_rng(devices), _own_folder(config) as folder, _enough_memory():
         run = set_up(config, folder, monitor or Monitor())
         if not run.progress.updates:
             _save(run)
-        with _signals(run):
+        with listening(run.stop, partial(_say_stopping, run.monitor)):
             try:
                 _loop(run)
             finally:
                 run.monitor.stop()
-    best, name = run.progress.best_metrics, config.training.early_stopping_metric
+    best, name = run.progress.best_metrics, run.judge
     if not best:
         raise TrainingError(f"no validation gave a {name} that is a number, so no model was kept. {ADVICE}")
     return Result(folder, best, run.progress.updates, run.progress.seconds)
 
 
-def _make_folder(config: Config) -> Path:
+@contextmanager
+def _own_folder(config: Config) -> Iterator[Path]:
+    """The folder to train into, held for this training; one that was made for nothing is taken away again."""
     folder = Path(config.model_dir).expanduser()
+    made = [part for part in (folder, *folder.parents) if not part.exists()]
     try:
+        str(folder).encode()
         folder.mkdir(parents=True, exist_ok=True)
+    except UnicodeEncodeError:
+        raise TrainingError(f"{folder}: the name is not UTF-8; choose another --model-dir") from None
     except OSError as error:
         raise TrainingError(f"{folder}: cannot be made ({error.strerror}); choose another --model-dir") from None
-    return folder
+    with locked(folder):
+        try:
+            yield folder
+        except BaseException:
+            if made and not (folder / checkpoint.CONFIG).exists():
+                remove_unused(folder, made)
+            raise
 
 
 @contextmanager
@@ -113,11 +117,15 @@ def _loop(run: Run) -> None:
             validated = _due(options.valid_every, progress.updates, at_end)
             if validated:
                 _validate(run)
-            stop = run.stop_signal  # asked once: a signal that comes later waits for the next update
+            stop = run.stop.number  # asked once: a signal that comes later waits for the next update
             if validated or _due(options.save_every, progress.updates, False) or stop:
                 _save(run)
             if stop:
-                _interrupt(run, stop)
+                raise InterruptedTrainingError(
+                    f"stopped after update {progress.updates}, saved in {run.folder}; "
+                    "the same command goes on from there",
+                    stop,
+                )
         if not reason:
             progress.epoch, progress.position = progress.epoch + 1, 0
     if progress.validated != progress.updates:
@@ -185,7 +193,7 @@ def _validate(run: Run) -> None:
     metrics |= dev_metrics(
         run.model, run.data.dev, run.data.dev_texts, run.target, options.valid_metrics, options.valid_sentences
     )
-    improved = progress.note_validation(metrics, options)
+    improved = progress.note_validation(metrics, options, run.judge)
     history = History(run.folder, tensorboard=options.tensorboard)
     if improved:
         note = {"metrics": metrics, "updates": progress.updates, "best": True}
@@ -193,6 +201,11 @@ def _validate(run: Run) -> None:
     if run.average:
         checkpoint.put_weights(run.model, own)
     history.write(progress.validations)
+    if tells_nothing(progress.validations, run.judge) and len(progress.validations) == 2:
+        run.monitor.note(
+            f"{run.judge} has been {metrics[run.judge]:.4g} in both validations, which says nothing: "
+            "until it changes, the loss says what is best"
+        )
     star = " *" if improved else ""
     bad = f" (skipped: {progress.bad_updates})" if progress.bad_updates else ""
     run.monitor.note(f"epoch {progress.epoch + 1} update {progress.updates}: {_say(metrics)}{star}{bad}")
@@ -213,7 +226,7 @@ def _finished(run: Run) -> str:
     if options.max_minutes is not None and progress.seconds >= 60 * options.max_minutes:
         return f"{options.max_minutes:g} minutes"
     if progress.without_improvement >= options.patience:
-        return f"no better {options.early_stopping_metric} in {options.patience} validations"
+        return f"no better {judged_by(progress.validations, run.judge)} in {options.patience} validations"
     return ""
 
 
@@ -225,34 +238,6 @@ def _say(metrics: dict[str, float]) -> str:
     return " ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
-@contextmanager
-def _signals(run: Run) -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and a closed terminal finish the update first; a second signal stops at once.
-
-    A signal that is ignored (nohup, a shell's background job) stays ignored.
-    """
-
-    def ask(number: int, _frame: FrameType | None) -> None:
-        if run.stop_signal:
-            raise KeyboardInterrupt
-        run.stop_signal = number
-        with suppress(RuntimeError):  # Python refuses to write a line in the middle of writing another
-            run.monitor.note("stopping after this update …")
-
-    numbers = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
-    try:
-        before = {number: signal.signal(number, ask) for number in numbers}
-    except ValueError:  # not in the main thread: signals are someone else's business
-        before = {}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(run: Run, stop: int) -> None:
-    raise InterruptedTrainingError(
-        f"stopped after update {run.progress.updates}, saved in {run.folder}; the same command goes on from there",
-        128 + stop,
-    )
+def _say_stopping(monitor: Monitor) -> None:
+    with suppress(RuntimeError):  # Python refuses to write a line in the middle of writing another
+        monitor.note("stopping after this update …")

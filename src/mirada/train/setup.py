@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -16,6 +16,7 @@ from mirada.models import AnyModel, build_model
 from mirada.store import checkpoint, resume
 from mirada.store.resume import Progress
 from mirada.train import prepare
+from mirada.train.interrupts import StopRequest
 from mirada.train.progress import Monitor
 from mirada.train.schedule import Schedule
 from mirada.train.validation import check_metrics
@@ -35,7 +36,8 @@ class Run:
     target: Tokenizer
     schedule: Schedule
     monitor: Monitor
-    stop_signal: int = 0
+    judge: str  # what says which model is the best: loss, or a metric that can measure this text
+    stop: StopRequest = field(default_factory=StopRequest)
 
 
 def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
@@ -43,7 +45,8 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     check_metrics(config.training)
     corpora = prepare.read(config)
     config = prepare.resolve(config, corpora[0])
-    saved = resume.read(folder, config, prepare.fingerprint(corpora))
+    data_hash = prepare.fingerprint(corpora)
+    saved = resume.read(folder, config, data_hash)
     if saved is None:
         _refuse_finished(folder)
         source, target = prepare.learn_tokenizers(config, corpora[0])
@@ -59,11 +62,12 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
         model,
         _optimizer(config, model),
         {},
-        Progress(prepare.fingerprint(corpora)),
+        Progress(data_hash),
         data,
         target,
         _schedule(config, data),
         monitor,
+        config.training.early_stopping_metric,
     )
     if config.training.ema_decay:
         run.average = {name: weights.clone() for name, weights in checkpoint.weights_of(model).items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
 import threading
@@ -140,6 +139,10 @@ def _peak_resident() -> int:
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
     except (OSError, StopIteration):
+        try:
+            import resource
+        except ImportError:  # Windows: nobody knows
+            return 0
         unit = 1 if sys.platform == "darwin" else 1024
         most: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most * unit
