@@ -135,10 +135,10 @@ def test_a_header_of_garbage(folder, content):
         load(folder)
 
 
-@pytest.mark.parametrize(("header", "shown"), [({"format": "2"}, "2"), ({}, "unknown")])
+@pytest.mark.parametrize(("header", "shown"), [({"format": "3"}, "3"), ({}, "unknown")])
 def test_a_file_of_another_version(folder, header, shown):
     save_file(load_file(folder / WEIGHTS), folder / WEIGHTS, metadata=header)
-    message = f"format {shown}, this mirada reads format 1; train it again or use the version that wrote it"
+    message = f"format {shown}, this mirada reads formats up to 2; use the version that wrote it"
     with refuses(f"{folder / WEIGHTS}: {message}"):
         load(folder)
 

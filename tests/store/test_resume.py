@@ -16,7 +16,8 @@ from mirada.config.options import Config, TrainingConfig
 from mirada.errors import ModelFolderError, TrainingError
 from mirada.store import checkpoint, resume
 from mirada.store.checkpoint import Archive
-from mirada.store.resume import BUDGET, PLACES, Progress, differences, judged_by, tells_nothing
+from mirada.store.progress import Progress, judged_by, tells_nothing
+from mirada.store.resume import BUDGET, PLACES, Saved, differences
 from mirada.train import prepare
 
 DATA = "fingerprint"
@@ -118,7 +119,7 @@ def test_nothing_to_go_on_with(tmp_path, folder):
 def test_the_same_options_and_data_go_on(folder):
     archive = resume.read(folder, tiny.options("luong"), DATA)
     assert archive is not None
-    assert archive.note == {"progress": vars(Progress(DATA))}
+    assert archive.progress == Progress(DATA)
 
 
 def test_other_options_are_refused(folder):
@@ -176,12 +177,14 @@ def update(model: torch.nn.Module, optimizer: torch.optim.Optimizer, average: di
 def test_what_is_collected_and_restored_goes_on_exactly(tmp_path):
     state = trained(3)
     progress = Progress(DATA, epoch=1, updates=3, best_metrics={"loss": 0.1}, validations=[{"epoch": 1, "loss": 0.1}])
-    checkpoint.write_archive(tmp_path / "resume", resume.collect(progress, *state))
+    checkpoint.write_archive(tmp_path / "resume", resume.collect(progress, *state, tiny.options("luong")))
     update(*state)
     update(*state)
     fresh = trained(0)
     torch.manual_seed(99)
-    assert resume.restore(checkpoint.read_archive(tmp_path / "resume"), *fresh) == progress
+    archive = checkpoint.read_archive(tmp_path / "resume")
+    saved = Saved(archive.tensors, Progress(**archive.note["progress"]))
+    assert resume.restore(saved, *fresh) == progress
     update(*fresh)
     update(*fresh)
     expected, found = (checkpoint.weights_of(model) for model in (state[0], fresh[0]))

@@ -18,7 +18,7 @@ from mirada.config.options import TrainingConfig
 from mirada.devices import halving, out_of_memory
 from mirada.errors import DataError
 from mirada.store.checkpoint import METRICS, RESUME, WEIGHTS, read_archive
-from mirada.store.resume import Progress
+from mirada.store.progress import Progress
 from mirada.train import loop, loss
 from training_tools import SMALL, different, progress, trains, write_data
 

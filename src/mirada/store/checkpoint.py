@@ -27,7 +27,10 @@ from mirada.errors import ConfigError, ModelFolderError
 from mirada.files import write_atomic, write_text
 from mirada.models import AnyModel, build_model
 
-FORMAT = "1"
+FORMAT = "2"
+OLD_FORMATS = ("1",)  # read as well: its checksum does not cover the note, which names no options
+# What changes how a model is trained, and nothing of what it computes afterwards.
+FOR_TRAINING = {"dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"}
 WEIGHTS, RESUME, CONFIG, METRICS = "model.safetensors", "resume.safetensors", "config.yaml", "metrics.json"
 TOKENIZERS = ("source.json", "target.json")
 HEADER_BYTES = 100_000_000  # what the format allows
@@ -56,9 +59,10 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def write_archive(path: Path, archive: Archive) -> None:
-    """Write tensors and a note into one safetensors file, atomically, with a checksum over names and bytes."""
+    """Write tensors and a note into one safetensors file, atomically, with a checksum over names, bytes and note."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in archive.tensors.items()}
-    header = {"format": FORMAT, "checksum": checksum(tensors), "note": json.dumps(archive.note)}
+    note = json.dumps(archive.note)
+    header = {"format": FORMAT, "checksum": checksum(tensors, note), "note": note}
     write_atomic(path, _in_order(save(tensors, metadata=header)))
 
 
@@ -72,10 +76,16 @@ def _in_order(content: bytes) -> bytes:
     return b"".join((len(text).to_bytes(8, "little"), text, memoryview(content)[start:]))
 
 
-def write_model(folder: Path, model: nn.Module, note: Mapping[str, Any]) -> None:
-    """Write a model's weights beside its tokenisers, which the note then names by their hashes."""
+def write_model(folder: Path, model: nn.Module, note: Mapping[str, Any], config: Config) -> None:
+    """Write a model's weights; their note names the tokenisers beside them, by hashes, and the options they need."""
     known = {name: _file_hash(folder / name) for name in TOKENIZERS}
-    write_archive(folder / WEIGHTS, Archive(weights_of(model), {**note, "tokenizers": known}))
+    bound = {"tokenizers": known, "model": shaping(config)}
+    write_archive(folder / WEIGHTS, Archive(weights_of(model), {**note, **bound}))
+
+
+def shaping(config: Config) -> dict[str, Any]:
+    """The options without which weights of the same shapes would be another model."""
+    return config.model.model_dump(mode="json", exclude=FOR_TRAINING)
 
 
 def read_archive(path: Path, *, most: int | None = None) -> Archive:
@@ -100,12 +110,13 @@ def read_archive(path: Path, *, most: int | None = None) -> Archive:
     except (SafetensorError, OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ModelFolderError(f"{path}: damaged or not a safetensors file ({reason})") from None
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (FORMAT, *OLD_FORMATS):
         raise ModelFolderError(
-            f"{path}: format {header.get('format', 'unknown')}, this mirada reads format {FORMAT}; "
-            "train it again or use the version that wrote it"
+            f"{path}: format {header.get('format', 'unknown')}, this mirada reads formats up to {FORMAT}; "
+            "use the version that wrote it"
         )
-    if header.get("checksum") != checksum(tensors):
+    covered = "" if header["format"] in OLD_FORMATS else header.get("note", "")
+    if header.get("checksum") != checksum(tensors, covered):
         raise ModelFolderError(f"{path}: its checksum does not match; the file was altered or damaged")
     try:
         note = json.loads(header.get("note", ""))
@@ -116,13 +127,14 @@ def read_archive(path: Path, *, most: int | None = None) -> Archive:
     return Archive(tensors, note)
 
 
-def checksum(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 over names, types, shapes and bytes, in order of names."""
+def checksum(tensors: Mapping[str, Tensor], note: str = "") -> str:
+    """SHA-256 over names, types, shapes and bytes, in order of names, and over the note."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    digest.update(note.encode())
     return digest.hexdigest()
 
 
@@ -168,15 +180,21 @@ def load_model(folder: Path, device: torch.device) -> Loaded:
 def _load_model(folder: Path, device: torch.device) -> Loaded:
     config = read_config(folder)
     source, target = read_tokenizers(folder, config)
-    with torch.device("meta"):  # sizes are checked before any memory is taken
-        sketch = build_model(config.model, source_vocab=len(source), target_vocab=len(target))
-    expected = dict(sketch.named_parameters())
+    model = sketch(config, (source, target))  # sizes are checked before any memory is taken
+    expected = dict(model.named_parameters())
     archive = read_archive(folder / WEIGHTS, most=HEADER_BYTES + 8 * sum(map(torch.numel, expected.values())))
     _check_weights(folder, expected, archive.tensors)
     _check_tokenizers(folder, archive.note)
-    _fill(sketch, archive.tensors)
+    check_options(folder, archive.note, config)
+    _fill(model, archive.tensors)
     metrics = archive.note.get("metrics")
-    return Loaded(config, sketch.to(device).eval(), source, target, metrics if isinstance(metrics, dict) else {})
+    return Loaded(config, model.to(device).eval(), source, target, metrics if isinstance(metrics, dict) else {})
+
+
+def sketch(config: Config, tokenizers: tuple[Tokenizer, Tokenizer]) -> AnyModel:
+    """The model that the options describe, without numbers: shapes only."""
+    with torch.device("meta"):
+        return build_model(config.model, source_vocab=len(tokenizers[0]), target_vocab=len(tokenizers[1]))
 
 
 def _fill(sketch: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -222,6 +240,17 @@ def _check_tokenizers(folder: Path, note: Mapping[str, Any]) -> None:
             raise ModelFolderError(
                 f"{folder / name}: not the tokeniser that {WEIGHTS} was trained with; it was altered, or is of "
                 "another model"
+            )
+
+
+def check_options(folder: Path, note: Mapping[str, Any], config: Config) -> None:
+    """Raise ModelFolderError if the options are not those that the weights were made with, as their note says."""
+    made, now = note.get("model", {}), shaping(config)
+    for name in sorted(set(made) & set(now)) if isinstance(made, dict) else ():
+        if made[name] != now[name]:
+            raise ModelFolderError(
+                f"{folder / CONFIG}: {name} is {now[name]}, but the weights were made with {name} {made[name]}; "
+                "the file was altered, or is of another model"
             )
 
 

@@ -22,7 +22,7 @@ from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
 from mirada.files import locked, remove_unused
 from mirada.store import checkpoint, resume
-from mirada.store.resume import judged_by, tells_nothing
+from mirada.store.progress import judged_by, tells_nothing
 from mirada.train.interrupts import InterruptedTrainingError, listening
 from mirada.train.log import History
 from mirada.train.loss import sequence_loss
@@ -197,7 +197,7 @@ def _validate(run: Run) -> None:
     history = History(run.folder, tensorboard=options.tensorboard)
     if improved:
         note = {"metrics": metrics, "updates": progress.updates, "best": True}
-        checkpoint.write_model(run.folder, run.model, note)
+        checkpoint.write_model(run.folder, run.model, note, run.config)
     if run.average:
         checkpoint.put_weights(run.model, own)
     history.write(progress.validations)
@@ -212,7 +212,7 @@ def _validate(run: Run) -> None:
 
 
 def _save(run: Run) -> None:
-    archive = resume.collect(run.progress, run.model, run.optimizer, run.average)
+    archive = resume.collect(run.progress, run.model, run.optimizer, run.average, run.config)
     checkpoint.write_archive(run.folder / checkpoint.RESUME, archive)
 
 

@@ -14,7 +14,7 @@ from mirada.devices import choose_device
 from mirada.errors import TrainingError
 from mirada.models import AnyModel, build_model
 from mirada.store import checkpoint, resume
-from mirada.store.resume import Progress
+from mirada.store.progress import Progress
 from mirada.train import prepare
 from mirada.train.interrupts import StopRequest
 from mirada.train.progress import Monitor

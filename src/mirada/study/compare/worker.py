@@ -28,7 +28,8 @@ from mirada.study.compare.items import Item, read_items
 from mirada.study.compare.jobs import FAILED, OUTPUTS, TEST, TRAINING, Job, read_job, write_json
 from mirada.study.compare.systems import Vocabularies, count_weights
 from mirada.train import prepare
-from mirada.train.loop import InterruptedTrainingError, train
+from mirada.train.interrupts import InterruptedTrainingError
+from mirada.train.loop import train
 from mirada.train.progress import Monitor
 from mirada.train.setup import batch_size
 from mirada.translator import Translator, load
