@@ -79,7 +79,7 @@ def folder(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) 
 TRAIN = "train --model-dir new "
 MISTAKES = {
     "trian": "unknown command 'trian'; did you mean 'train'?; `mirada --help` lists them",
-    "data chekc": "unknown action 'chekc'; did you mean 'check'?; `mirada data` knows make and check",
+    "data chekc": "unknown action 'chekc'; did you mean 'check'?; `mirada data` knows make, check and invent",
     "train --hiden-size 4": "unknown argument '--hiden-size'; did you mean '--hidden-size'?; see `mirada train --help`",
     "translate": "the following arguments are required: model; see `mirada translate --help`",
     "train --hidden-size": "argument --hidden-size/--model.hidden-size: expected one argument; see ",

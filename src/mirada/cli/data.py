@@ -1,4 +1,4 @@
-"""`mirada data make` and `mirada data check`."""
+"""`mirada data make`, `mirada data check` and `mirada data invent`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mirada.cli.flags import Parser, add_options, collect
+from mirada.cli.flags import Parser, add_options, collect, positive
 from mirada.config.options import DataConfig
-from mirada.errors import ConfigError, suggestion
+from mirada.errors import ConfigError, DataError, suggestion
 
 FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
 FORMAT = ("source_column", "target_column", "source_key", "target_key", "max_length")
-HELP = """usage: mirada data make|check …
+HELP = """usage: mirada data make|check|invent …
 
   make    write a corpus that rules make, as files: English-Spanish with gold word alignments, or other jobs
   check   report on a corpus before training
+  invent  more training pairs from a few, for jobs that copy most letters (inflection)
 
-`mirada data make --help` and `mirada data check --help` say more.
+`mirada data make --help`, and so on, say more.
 """
 MADE = """kinds:
   translation  English to Spanish with gold word alignments: train.en, train.es, train.align, …
@@ -29,14 +30,14 @@ MADE = """kinds:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one of the two."""
+    """Run one of the three."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(HELP, end="")
         return 0 if arguments else 2
-    actions = {"make": make, "check": check}
+    actions = {"make": make, "check": check, "invent": invent}
     if arguments[0] not in actions:
         near = suggestion(arguments[0], actions)
-        raise ConfigError(f"unknown action {arguments[0]!r}{near}; `mirada data` knows make and check")
+        raise ConfigError(f"unknown action {arguments[0]!r}{near}; `mirada data` knows make, check and invent")
     return actions[arguments[0]](arguments[1:])
 
 
@@ -68,6 +69,35 @@ def make(arguments: Sequence[str]) -> int:
     splits = make_splits(values.pairs, seed=values.seed, max_words=values.max_words)
     for path in write_splits(splits, Path(values.out), force=values.force):
         print(path)
+    return 0
+
+
+def invent(arguments: Sequence[str]) -> int:
+    """Write the rows of a table, and after them rows with invented stems."""
+    parser = Parser("data invent", "Write a table's rows, and after them rows that its own rows with new stems make.")
+    parser.add_argument("--tsv", required=True, metavar="FILE", help="training pairs as tab-separated columns")
+    parser.add_argument("--source-column", type=positive, default=1, help="column that holds the stem [1]")
+    parser.add_argument("--target-column", type=positive, default=2, help="column that holds it too [2]")
+    parser.add_argument("--pairs", type=positive, default=10000, help="rows to invent [10000]")
+    parser.add_argument("--out", required=True, metavar="FILE", help="file to write")
+    parser.add_argument("--seed", type=int, default=1, help="of everything random [1]")
+    parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
+    values = parser.read(arguments)
+
+    from mirada.corpora.invented import invent as make_rows
+    from mirada.corpora.tables import table_text
+    from mirada.data.corpus import read_lines
+    from mirada.files import write_text
+
+    out, columns = Path(values.out), (values.source_column, values.target_column)
+    if out.exists() and not values.force:
+        raise DataError(f"{out}: exists; choose another file, or force (--force) to overwrite it")
+    rows = [line.split("\t") for line in read_lines(Path(values.tsv))]
+    for number, row in enumerate(rows, start=1):
+        if len(row) < max(columns):
+            raise DataError(f"{values.tsv}:{number}: {len(row)} columns, expected at least {max(columns)}")
+    made = make_rows(rows, values.pairs, source=columns[0] - 1, target=columns[1] - 1, seed=values.seed)
+    write_text(out, table_text([*rows, *made]))
     return 0
 
 

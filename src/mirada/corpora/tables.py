@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,5 +31,10 @@ def write_tables(tables: Tables, folder: Path, *, force: bool = False) -> list[P
     except OSError as error:
         raise DataError(f"{folder}: cannot be made a folder ({error.strerror}); choose another one") from None
     for path, rows in contents.items():
-        write_text(path, "".join("\t".join(row) + "\n" for row in rows))
+        write_text(path, table_text(rows))
     return list(contents)
+
+
+def table_text(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as tab-separated lines."""
+    return "".join("\t".join(row) + "\n" for row in rows)
