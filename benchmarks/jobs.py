@@ -1,0 +1,152 @@
+"""Real jobs from files to figures: `python -m benchmarks.jobs run RECIPE …`, `python -m benchmarks.jobs report`.
+
+A recipe (benchmarks/recipes/*.yaml) names a job's files, how they are made, the command with no options, the tuned one,
+and what they are measured by. `run` makes the files, trains, measures dev, and with --test the test set, once: a
+second reading of it is refused. Each run adds a row to docs/jobs.jsonl; `report` writes docs/jobs.md from the rows, and
+nothing else is in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks import job_files
+from benchmarks.job_report import to_page
+from benchmarks.machine import facts
+
+HERE = Path(__file__).parent
+RECIPES, ROWS, PAGE = HERE / "recipes", HERE.parent / "docs" / "jobs.jsonl", HERE.parent / "docs" / "jobs.md"
+COLUMNS = ("plain", "tuned")
+Recipe = dict[str, Any]
+Row = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one recipe, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("run", "report"))
+    parser.add_argument("recipe", nargs="?", help="name of a file in benchmarks/recipes, without .yaml")
+    parser.add_argument("--column", choices=COLUMNS, default="plain", help="the command with no options, or the tuned")
+    parser.add_argument("--data", type=Path, default=Path("shared/data"), help="folder of the data sets")
+    parser.add_argument("--work", type=Path, default=Path("runs/jobs"), help="folder of files and models")
+    parser.add_argument("--rows", type=Path, default=ROWS, help="where results go [docs/jobs.jsonl]")
+    parser.add_argument("--into", type=Path, default=PAGE, help="the page [docs/jobs.md]")
+    parser.add_argument("--test", action="store_true", help="measure the test set too, which is done once")
+    given = parser.parse_args(arguments)
+    if given.action == "report":
+        recipes = [load(path.stem) for path in sorted(RECIPES.glob("*.yaml"))]
+        given.into.write_text(to_page(recipes, read_rows(given.rows)), encoding="utf-8", newline="\n")
+        return 0
+    return run(load(given.recipe), given)
+
+
+def load(name: str) -> Recipe:
+    """Read a recipe; raises SystemExit for one that is not there."""
+    path = RECIPES / f"{name}.yaml"
+    if not path.exists():
+        known = ", ".join(sorted(one.stem for one in RECIPES.glob("*.yaml")))
+        raise SystemExit(f"{name}: no such recipe (there are {known})")
+    return {"name": name, **yaml.safe_load(path.read_text(encoding="utf-8"))}
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Every result so far, oldest first."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def run(recipe: Recipe, given: argparse.Namespace) -> int:
+    """Make the files, train, measure, and add a row."""
+    before = [row for row in read_rows(given.rows) if (row["job"], row["column"]) == (recipe["name"], given.column)]
+    if given.test and any(row.get("test") for row in before):
+        raise SystemExit(
+            f"{recipe['name']} {given.column}: the test set has been read already; dev chooses, test tells"
+        )
+    work = given.work / recipe["name"]
+    make_files(recipe, given.data, work)
+    command = recipe[given.column]
+    if given.column == "tuned" and "invent" in recipe:
+        mirada(work, recipe["invent"])
+    start, busy = time.monotonic(), processor_seconds()
+    mirada(work, f"train {command} --model-dir {given.column}", log=work / f"{given.column}.log")
+    spent = {"minutes": (time.monotonic() - start) / 60, "cpu_minutes": (processor_seconds() - busy) / 60}
+    row: Row = {"job": recipe["name"], "column": given.column, "command": command}
+    row |= {name: round(minutes, 1) for name, minutes in spent.items()}
+    for part in ("dev", *(("test",) if given.test else ())):
+        row[part] = evaluate(recipe, given.column, part, work)
+    row |= {"when": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(), "machine": machine()}
+    given.rows.parent.mkdir(parents=True, exist_ok=True)
+    with given.rows.open("a", encoding="utf-8", newline="\n") as file:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    print(json.dumps(row["dev"]["metrics"], indent=1, ensure_ascii=False))
+    return 0
+
+
+def make_files(recipe: Recipe, data: Path, work: Path) -> None:
+    """Files of a data set, or of the grammar that makes them."""
+    work.mkdir(parents=True, exist_ok=True)
+    if "make" in recipe:
+        if not (work / "train.tsv").exists() and not (work / "train.en").exists():
+            mirada(work, f"data make --out . {recipe['make']}")
+    else:
+        job_files.prepare(recipe["files"], data.resolve(), work)
+
+
+def mirada(work: Path, command: str, *, log: Path | None = None) -> str:
+    """Run a command in the job's folder as its user would; raises SystemExit with what it said if it fails."""
+    line = [sys.executable, "-P", "-m", "mirada", *shlex.split(command)]
+    done = subprocess.run(line, cwd=work, capture_output=True, text=True, check=False, env=environment())
+    if log:
+        log.write_text(done.stderr, encoding="utf-8")
+    if done.returncode:
+        raise SystemExit(f"mirada {command}: exit code {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """This process's, with mirada found from another folder as well."""
+    paths = [str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def evaluate(recipe: Recipe, column: str, part: str, work: Path) -> dict[str, Any]:
+    """Measure a model on dev or test; the recipe's command has {part} where the split's name stands."""
+    command = recipe["evaluate"].format(part=part)
+    found: dict[str, Any] = json.loads(mirada(work, f"evaluate {column} {command} --json"))
+    kept = {key: found[key] for key in ("items", "clusters", "group_mean") if found.get(key)}
+    return {**kept, "metrics": found["metrics"]}
+
+
+def processor_seconds() -> float:
+    """Seconds of the processor that the commands run so far have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def commit() -> str:
+    """The commit that this is a copy of, if it is one of git's."""
+    line = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def machine() -> str:
+    """Processor and threads."""
+    known = facts()
+    return f"{known['cpu']}, {known['instructions']}, {known['threads']} thread(s)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
