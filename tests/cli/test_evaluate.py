@@ -94,6 +94,46 @@ def test_outputs_are_measured_against_pairs_by_line_or_by_item(here):
     assert metric(report("--hyp", "out", "--tsv", "many", "--multi-reference", "--metrics", "exact"), "exact") == 50
 
 
+def test_further_references_in_columns_ragged_or_not(here):
+    """As many as a line has; a blank one is absent, so an empty output is right nowhere."""
+    write(here / "refs", ["s\ta\tid\tb\tc", "t\tx\tid", "u\td\tid\t\te"])
+    write(here / "out", ["c", "", "e"])
+    line = ("--hyp", "out", "--tsv", "refs", "--metrics", "exact,wer")
+    for columns, exact in (("4-", 200 / 3), ("4", 0), ("4,5", 200 / 3)):
+        found = report(*line, "--reference-column", columns)
+        assert (found["items"], metric(found, "exact")) == (3, pytest.approx(exact))
+        assert found["metrics"][0]["made"].startswith("nrefs:var|")
+    assert metric(report(*line), "exact") == 0
+    assert refusal("evaluate", *line, "--reference-column", "7-") == (
+        "refs: no line has a reference in the columns asked for (the most a line has are 5)"
+    )
+    for columns in ("-4", "4;5", "0"):
+        said = f"expected columns such as 4, 4,6 or 4- (4 and all after it), got {columns!r}"
+        assert refusal("evaluate", *line, "--reference-column", columns) == said
+    # Pairs with the same source keep all their references.
+    write(here / "refs", ["s\ta\tb", "s\tc\td"])
+    write(here / "out", ["d"])
+    found = report(*line, "--reference-column", 3, "--multi-reference")
+    assert (metric(found, "exact"), found["metrics"][0]["made"][:8]) == (100, "nrefs:4|")
+
+
+def test_further_references_under_a_key(here):
+    """A text, a list of texts, null, or nothing: whatever a line has."""
+    records = [{"more": ["b", " "]}, {"more": "c"}, {"more": None}, {}]
+    write(here / "refs", [json.dumps({"source": "s", "target": "a", **record}) for record in records])
+    write(here / "out", ["b", "c", "", "a"])
+    line = ("--hyp", "out", "--jsonl", "refs", "--metrics", "exact")
+    found = report(*line, "--reference-key", "more")
+    assert (metric(found, "exact"), found["metrics"][0]["made"][:10]) == (75, "nrefs:var|")
+    assert refusal("evaluate", *line, "--reference-key", "mor") == (
+        "refs: no line has a reference under the key 'mor'; did you mean 'more'?"
+    )
+    write(here / "refs", [json.dumps({"source": "s", "target": "a", "more": [1]})])
+    assert refusal("evaluate", *line, "--reference-key", "more") == (
+        "refs:1: key 'more' holds neither a text nor a list of texts"
+    )
+
+
 TASKS = [("qa1", "s", "a", "l1"), ("qa2", "t", "b", "l1"), ("qa1", "u", "c", "l2"), ("qa1", "v", "d", "l2")]
 COLUMNS = ("--tsv", "tasks", "--source-column", 2, "--target-column", 3, "--metrics", "exact")
 
@@ -170,6 +210,9 @@ def test_outputs_that_reached_the_limit_are_counted(model_folder, tmp_path):
 REFUSED = {
     "--hyp two --ref two --tsv two": "--tsv beside --ref: two ways to name the references; give one of them",
     "--hyp two --ref two --multi-reference": "--multi-reference beside --ref: two ways to name the references; give ",
+    "--hyp two --ref two --reference-column 4": "--reference-column beside --ref: two ways to name the references; ",
+    "--hyp two --src two --tgt two --reference-column 4": "--reference-column goes with --tsv, whose columns it names",
+    "--hyp two --tsv tsv --reference-key a": "--reference-key goes with --jsonl, whose keys it names",
     "--hyp two --ref two --batch-size 3": "--batch-size goes with a model folder; with --hyp it would change nothing",
     "--hyp two --ref two --device cpu": "--device goes with a model folder; with --hyp it would change nothing",
     "--hyp two --ref two --group-column 1": "--group-column counts columns of --tsv; beside other files give --groups ",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 
 import pytest
 from sacrebleu.metrics import BLEU
@@ -11,7 +12,7 @@ from sacrebleu.metrics import BLEU
 from mirada.errors import ConfigError
 from mirada.evaluation import scripts
 from mirada.evaluation.measurable import cannot_measure, concerns
-from mirada.evaluation.metrics import evaluate, statistics
+from mirada.evaluation.metrics import METRICS, evaluate, statistics
 from mirada.evaluation.scripts import BLEU_TOKENIZERS, best_tokenizer, bleu_tokenizer, has_no_blanks, script_shares
 
 CHINESE, JAPANESE, KOREAN, THAI = (
@@ -151,3 +152,9 @@ def test_text_that_looks_tokenised_is_told_once_and_by_us(caplog):
     assert said.endswith("or count the tokens as they are with --bleu-tokenizer none")
     assert concerns("bleu", outputs, references, tokenizer="none") == []
     assert concerns("bleu", outputs[:99], references[:99]) == concerns("chrf", outputs, references) == []
+
+
+def test_the_page_about_metrics_names_them_all():
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    missing = [name for name in METRICS if f"`{name}`" not in page]
+    assert missing == []

@@ -21,6 +21,7 @@ EPILOG = """examples:
   mirada evaluate runs/luong --src test.en --tgt test.es
   mirada evaluate runs/g2p --tsv test.tsv --metrics exact,item_error,per --multi-reference
   mirada evaluate runs/answers --tsv test.tsv --source-column 2 --target-column 3 --group-column 1
+  mirada evaluate runs/summaries --tsv test.tsv --source-column 3 --target-column 4 --reference-column 5-
   mirada evaluate --hyp out.es --ref test.es --src test.en --metrics bleu,chrf
   mirada evaluate --hyp out.txt --tsv test.tsv --values values.tsv --metrics bleu,rouge-stem
 
@@ -98,7 +99,8 @@ def _refuse_unused(values: argparse.Namespace) -> None:
     for name in [*MODEL_ONLY, *(key for key in given if key.startswith("search."))]:
         if name in given:
             raise ConfigError(f"{_flag(name)} goes with a model folder; with --hyp it would change nothing")
-    for name in [*pairs, *(["multi_reference"] if values.multi_reference else [])] if values.ref else []:
+    others = [name for name in ("multi_reference", "reference_column", "reference_key") if given.get(name)]
+    for name in [*pairs, *others] if values.ref else []:
         if name != "src":
             raise ConfigError(f"{_flag(name)} beside --ref: two ways to name the references; give one of them")
 

@@ -36,6 +36,8 @@ def add_items(parser: argparse.ArgumentParser) -> None:
     for name, what in (("group", "show the first metric by group"), ("cluster", "draw whole clusters for intervals")):
         parser.add_argument(f"--{name}-column", type=positive, metavar="N", help=f"{what}: column N of --tsv")
         parser.add_argument(f"--{name}s", metavar="FILE", help=f"{what}: line n names the {name} of pair n")
+    parser.add_argument("--reference-column", metavar="N", help="further references: columns 4,6 or 4- (and all after)")
+    parser.add_argument("--reference-key", metavar="KEY", help="further references: texts under a key of --jsonl")
     parser.add_argument("--values", metavar="FILE", help="strings that output n must hold, by tabs in line n: recall")
     add_pairs(parser)
 
@@ -45,8 +47,29 @@ def items_of_pairs(values: argparse.Namespace) -> Items:
     pairs = read_pairs(collect(values).get("data", {}))
     total = len(pairs) + len(pairs.skipped)
     _say_left_out("a blank side", pairs.skipped, total)
-    items = _with_beside(values, Items(pairs.lines, pairs.sources, [[t] for t in pairs.targets], [], [], [], total))
+    further = _further(values, pairs.lines)
+    references = [[target, *more] for target, more in zip(pairs.targets, further, strict=True)]
+    items = _with_beside(values, Items(pairs.lines, pairs.sources, references, [], [], [], total))
     return _merged(items) if values.multi_reference else items
+
+
+def _further(values: argparse.Namespace, lines: Sequence[int]) -> list[list[str]]:
+    """The references of each pair besides its target, in columns or under a key."""
+    from mirada.data.corpus import read_lines
+    from mirada.data.references import parse_columns, references_in_records, references_in_rows
+
+    tsv, jsonl = (vars(values)[f"data.{kind}"] for kind in ("tsv", "jsonl"))
+    for flag, path, kind in (("column", tsv, "tsv"), ("key", jsonl, "jsonl")):
+        if vars(values)[f"reference_{flag}"] and not path:
+            raise ConfigError(f"--reference-{flag} goes with --{kind}, whose {flag}s it names")
+    if values.reference_column:
+        columns = parse_columns(values.reference_column)
+        found = references_in_rows(tsv, read_lines(Path(tsv)), columns)
+    elif values.reference_key:
+        found = references_in_records(jsonl, read_lines(Path(jsonl)), values.reference_key)
+    else:
+        return [[] for _ in lines]
+    return [found[line - 1] for line in lines]
 
 
 def items_of_references(values: argparse.Namespace, hypotheses: Sequence[str]) -> Items:
@@ -122,7 +145,7 @@ def _merged(items: Items) -> Items:
     for index, source in enumerate(items.sources):
         places.setdefault(source, []).append(index)
     firsts = [several[0] for several in places.values()]
-    merged = [[items.references[i][0] for i in several] for several in places.values()]
+    merged = [[text for i in several for text in items.references[i]] for several in places.values()]
     strings = [[value for i in several for value in items.values[i]] for several in places.values() if items.values]
     return Items(
         _at(items.lines, firsts),
