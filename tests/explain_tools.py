@@ -9,6 +9,7 @@ import torch
 
 import tiny
 from mirada.config import configfile
+from mirada.config.model import applicable
 from mirada.config.options import SearchConfig
 from mirada.data.tokenizer import Tokenizer
 from mirada.data.vocabulary import EOS
@@ -35,7 +36,7 @@ def tokenizer() -> Tokenizer:
 
 def make(*, seed: int = 1, **options: Any) -> Translator:
     """A translator with these model options and weights from U(−0.7, 0.7), some of whose outputs end by themselves."""
-    config = configfile.parse({"data": DATA, "model": {**SIZES, **options}, "search": SEARCH})
+    config = configfile.parse({"data": DATA, "model": applicable({**SIZES, **options}), "search": SEARCH})
     torch.manual_seed(seed)
     model = build_model(config.model, source_vocab=len(tokenizer()), target_vocab=len(tokenizer())).eval()
     with torch.no_grad():

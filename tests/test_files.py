@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cli_tools import refusal, write
+from mirada.data.corpus import read_lines, read_tsv
 from mirada.errors import MiradaError, TrainingError
 from mirada.files import locked, write_atomic, write_text
 
@@ -114,3 +117,37 @@ def test_folders_do_not_disturb_each_other(tmp_path, holder):
     other.mkdir()
     with locked(other):
         pass
+
+
+# What never ends
+
+
+def test_a_device_is_not_read(tmp_path):
+    """A link to a device that never ends, wherever a file is read: refused at once by one line."""
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    pairs = write(tmp_path / "a", ["a"])
+    said = f"{tmp_path / 'endless'}: cannot be opened (is no regular file)"
+    assert refusal("train", "--src", tmp_path / "endless", "--tgt", pairs) == said
+    assert refusal("data", "check", "--tsv", tmp_path / "endless") == said
+    said = f"{tmp_path / 'endless'}: cannot be read ([Errno 22] is no regular file: '{tmp_path / 'endless'}')"
+    assert refusal("train", tmp_path / "endless") == said
+
+
+def test_a_pipe_to_which_nobody_writes_is_no_file_of_options(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "is no regular file" in refusal("train", tmp_path / "pipe")
+
+
+def test_a_pipe_and_the_null_device_are_streams(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"a\tb\n",))
+    writer.start()
+    assert read_tsv(tmp_path / "pipe").sources == ["a"]
+    writer.join()
+    assert read_lines(Path(os.devnull), allow_empty=True) == []
+
+
+def test_a_missing_file_is_named_with_the_place_that_it_was_looked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = f"no.tsv: no such file (from the working directory {tmp_path})"
+    assert refusal("train", "--tsv", "no.tsv") == said

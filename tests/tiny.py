@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from mirada.config import configfile
+from mirada.config.model import applicable
 from mirada.config.options import Config
 from mirada.data.corpus import Corpus
 from mirada.data.vocabulary import EOS
@@ -51,7 +52,9 @@ def options(decoder: str) -> Config:
     sizes = {"decoder": decoder, "embedding_dim": 12, "hidden_size": 12}
     # Random weights seldom say </s>: a limit keeps outputs short.
     search = {"beam_size": 3, "max_length_ratio": 0.1}
-    return configfile.parse({"data": {**data, **shared}, "model": {**sizes, **MODELS[decoder]}, "search": search})
+    return configfile.parse(
+        {"data": {**data, **shared}, "model": applicable({**sizes, **MODELS[decoder]}), "search": search}
+    )
 
 
 # Of some seeds those with which outputs differ, and some end before their limit.

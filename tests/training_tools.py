@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from cli_tools import flags, reversals, works, write_pairs
+from mirada.config.model import applicable
 from mirada.store import checkpoint
 from mirada.store.checkpoint import read_archive
 from mirada.train import loop
@@ -34,8 +35,8 @@ def write_data(folder: Path) -> dict[str, object]:
 
 def trains(folder: Path, *options: dict[str, object]) -> str:
     """Train into a folder; returns what was said meanwhile."""
-    given = {name: value for part in options for name, value in part.items()}
-    ran = works("train", *flags(SMALL | given | {"model-dir": folder}))
+    given = {name.replace("-", "_"): value for part in (SMALL, *options) for name, value in part.items()}
+    ran = works("train", *flags(applicable(given) | {"model-dir": folder}))
     assert ran.lines == [str(folder)]
     return ran.errors
 

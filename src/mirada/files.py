@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from mirada.errors import MiradaError, TrainingError
 
 LOCK = ".lock"
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading bytes; raises OSError as `Path.open` does, and as `refuse_endless` does."""
+    refuse_endless(path)
+    return path.open("rb")
+
+
+def refuse_endless(path: Path, *, streams: bool = False) -> None:
+    """Raise OSError for what is no regular file: a device may never end, a pipe to which nobody writes never begin.
+
+    With `streams` a pipe, a terminal and the null device may be read too.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not (stat.S_ISREG(mode) or (streams and _is_stream(path, mode))):
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+
+
+def _is_stream(path: Path, mode: int) -> bool:
+    if stat.S_ISFIFO(mode):
+        return True
+    with suppress(OSError):  # a device: only those on which an end can come
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+        try:
+            return os.isatty(descriptor) or os.path.samestat(os.fstat(descriptor), os.stat(os.devnull))
+        finally:
+            os.close(descriptor)
+    return False
 
 
 def write_atomic(path: Path, content: bytes) -> None:

@@ -242,6 +242,11 @@ def test_a_corpus_is_made_and_found_good(tmp_path):
     assert ran.lines[-1].startswith("0 errors, ")
     before = (out / "train.en").read_bytes()
     assert "exists; choose another folder, or force (--force)" in refusal("data", "make", "--out", out, "--pairs", 300)
+    said = refusal("data", "make", "--out", out / "more", "--pairs", 100_000_000_000)
+    assert re.match(
+        rf"{re.escape(str(out / 'more'))}: 100,000,000,000 pairs need about 31,[0-9]{{3}}.[0-9] GB and", said
+    )
+    assert not (out / "more").exists()
     works("data", "make", "--out", out, "--pairs", 300, "--max-words", 12, "--seed", 2, "--force")
     assert (out / "train.en").read_bytes() != before
 
@@ -264,3 +269,13 @@ def test_garbage_is_not_looked_for_while_a_command_starts_and_ends():
     code = "import gc, sys; sys.argv = ['mirada', '--version']; from mirada.cli import YOUNG, main; main(); "
     code += "assert gc.get_threshold()[0] == YOUNG and gc.get_freeze_count() > 1000"
     assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def test_many_pairs_are_announced_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("mirada.cli.data.MANY", 250)
+    errors = works("data", "make", "--out", tmp_path / "d", "--pairs", 300, "--max-words", 12).errors
+    assert errors.splitlines() == [
+        "mirada: about 0 MB on disk, at most",
+        "mirada: 250 pairs made, of 300 and dev and test",
+        "mirada: 500 pairs made, of 300 and dev and test",
+    ]

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from mirada.config.configfile import BLOCKS, leaves, parse
-from mirada.config.model import OWNERS
+from mirada.config.model import OWNERS, applicable
 from mirada.config.options import Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
 from mirada.errors import ConfigError
 
@@ -25,6 +25,11 @@ UNUSUAL: dict[str, Any] = {
     "reverse_source": True,
     "recurrent_dropout": 0.1,
     "encoder_hidden_size": 9,
+    "num_heads": 8,
+    "ff_size": 9,
+    "rnn_type": "gru",
+    "hidden_size": 10,
+    "embedding_dropout": 0.1,
 }
 
 
@@ -153,9 +158,13 @@ def test_every_option_of_some_flows_has_an_unusual_value_here():
 @pytest.mark.parametrize("option", list(UNUSUAL))
 def test_an_option_that_would_do_nothing(option, decoder):
     value, owners = UNUSUAL[option], OWNERS[option]
+    values = {"decoder": decoder, option: value}
     if decoder in owners:
-        assert getattr(model(decoder=decoder, **{option: value}), option) == value
+        score = {"score": "concat"} if option == "attention_size" else {}
+        assert getattr(model(**values, **score), option) == value
         return
+    stored = parse({"model": values}, stored=True).model  # an older version wrote it: it did nothing then either
+    assert stored == model(decoder=decoder)
     refuses(
         {"model": {"decoder": decoder, option: value}},
         f"{option} {str(value).lower()} does nothing with decoder {decoder}; it is for decoder {' or '.join(owners)}",
@@ -188,7 +197,7 @@ def test_an_output_layer_tied_to_an_embedding_of_another_width(decoder):
     ],
 )
 def test_a_maxout_is_as_wide_as_the_embedding(values):
-    assert model(**values, tied_softmax=True, embedding_dim=32, hidden_size=64).tied_softmax
+    assert model(**applicable({**values, "tied_softmax": True, "embedding_dim": 32, "hidden_size": 64})).tied_softmax
 
 
 def test_one_embedding_needs_one_vocabulary():
@@ -225,6 +234,35 @@ def test_more_outputs_than_hypotheses():
         {"search": {"beam_size": 3, "n_best": 4}},
         "n_best 4 is larger than beam_size 3; n_best must be 1 to beam_size",
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"search": {"temperature": 0.5}}, "temperature 0.5 does nothing without sampling; add sample true"),
+        ({"search": {"top_k": 5}}, "top_k 5 does nothing without sampling; add sample true"),
+        ({"search": {"top_p": 0.5}}, "top_p 0.5 does nothing without sampling; add sample true"),
+        ({"search": {"sample_seed": 5}}, "sample_seed 5 does nothing without sampling; add sample true"),
+        (
+            {"training": {"plateau_patience": 5}},
+            "plateau_patience 5 does nothing with scheduling inverse_sqrt; it is for scheduling plateau",
+        ),
+        (
+            {"training": {"decrease_factor": 0.1}},
+            "decrease_factor 0.1 does nothing with scheduling inverse_sqrt; it is for scheduling plateau",
+        ),
+        (
+            {"model": {"attention_size": 5}},
+            "attention_size 5 does nothing with score general; it is for score additive or concat",
+        ),
+    ],
+)
+def test_other_options_that_would_do_nothing(values, message):
+    refuses(values, message)
+    assert parse(values, stored=True) == parse({})  # of a folder that an older version wrote
+    needed = {"search": {"sample": True}, "training": {"scheduling": "plateau"}, "model": {"score": "concat"}}
+    ((block, given),) = values.items()
+    assert getattr(parse({block: {**given, **needed[block]}}), block) != getattr(parse({block: needed[block]}), block)
 
 
 def test_the_shortest_output_longer_than_the_longest():

@@ -120,6 +120,14 @@ def test_jsonl_nested_keys(tmp_path):
 GOOD = '{"source": "a", "target": "b"}'
 
 
+@pytest.mark.parametrize("text", [f"[{GOOD}, {GOOD}]", f"[\n {GOOD}\n]", "[]"])
+def test_one_array_is_told_apart_from_lines(tmp_path, text):
+    path = write(tmp_path / "a.jsonl", text)
+    said = "one JSON array; expected one JSON object a line (jq -c '.[]' FILE > FILE.jsonl makes them)"
+    with fails_with(f"{path}:1: {said}"):
+        read_jsonl(path)
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [

@@ -17,6 +17,7 @@ from mirada.data.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from mirada.errors import ModelFolderError
 
 KINDS = ("bpe", "unigram", "word", "char")
+FIXTURES = Path(__file__).parent / "old_tokenizers"
 # The names of the special tokens stand in the text as words, as they do in some corpora.
 LINES = [
     "the cat sat on the mat, near the café .",
@@ -88,8 +89,7 @@ def test_the_name_of_a_special_token_is_text(kind, name):
     for text in (name, f"the {name} cat", f"{name}{name}", f"the{name}"):
         (pieces,) = tokenizer(kind).pieces([text])
         assert all(piece.id == UNK or piece.id > EOS for piece in pieces)
-        surface = [piece.text.replace("▁", " ") for piece in pieces]
-        assert (" " if kind == "word" else "").join(surface).strip() == text
+        assert tokenizer(kind).join(piece.text for piece in pieces) == text
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,6 +151,57 @@ def test_surface_forms_can_be_joined_in_place_of_unk():
     assert tokenizer("word").join(["the", "Ω", "cat"]) == "the Ω cat"
     assert tokenizer("bpe").join(["▁the", "▁", "Ω", "▁cat"]) == "the Ω cat"
     assert tokenizer("char").join(["a", "▁", "Ω"]) == "a Ω"
+
+
+# What would be lost
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_block_in_a_text_is_no_blank(kind):
+    lines = ["a ▁ b", "▁▁ a▁b ▁", "a b"] * 5
+    own = train_tokenizer(lines, TokenizerOptions(kind, 60))
+    assert [own.decode(ids) for ids in own.encode(lines)] == lines
+    bare = train_tokenizer(["a b c"], TokenizerOptions(kind, 60))  # unknown there: its surface comes back all the same
+    if kind != "word":
+        assert bare.join(piece.text for piece in bare.pieces(["a▁b"])[0]) == "a▁b"
+
+
+@pytest.mark.parametrize("name", SPECIAL_TOKENS)
+def test_a_reserved_name_is_learned_as_a_word_and_comes_back(name):
+    lines = [f"a {name} b \\{name}", f"{name} {name}", f"x{name} \\\\{name}", "\\"]
+    own = train_tokenizer(lines, TokenizerOptions("word", 100))
+    encoded = own.encode(lines)
+    assert not any(i <= EOS for ids in encoded for i in ids)
+    assert [own.decode(ids) for ids in encoded] == lines
+    assert len(set(encoded[2])) == 2
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_digits_one_by_one(kind):
+    lines = ["in 1984 and 1948, x1a"] * 20
+    own, joined = (train_tokenizer(lines, TokenizerOptions(kind, 60, split_digits=split)) for split in (True, False))
+    pieces = [piece.text.removeprefix("▁") for piece in own.pieces(["1984"])[0]]
+    assert [piece for piece in pieces if piece] == list("1984")
+    assert all(sum(char.isdigit() for char in own.token(i)) < 2 for i in range(len(own)))
+    assert any(sum(char.isdigit() for char in joined.token(i)) > 1 for i in range(len(joined)))
+    assert own.decode(own.encode(lines)[0]) == lines[0]
+
+
+def test_features_are_names_with_the_mark_before_them():
+    lines = ["V;IND;PRS;NOM(1,SG)", "V.PTCP;PST", "N; ACC ;PL", "V;</s>;<s>"]
+    own = train_tokenizer(lines, TokenizerOptions("features", 100))
+    assert [piece.text for piece in own.pieces(lines[:1])[0]] == ["V", ";IND", ";PRS", ";NOM", "(1", ",SG", ")"]
+    assert [own.decode(ids) for ids in own.encode(lines)] == lines
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tokenizer_of_an_older_version_still_does_what_it_did(kind):
+    """Made by mirada before ▁ and reserved names came back: it loads, and gives the ids that it gave then."""
+    own = Tokenizer.load(FIXTURES / f"{kind}.json", kind)
+    known = json.loads((FIXTURES / "ids.json").read_text(encoding="utf-8"))
+    assert own.encode(known["texts"]) == known[kind]
+    if kind != "word":
+        assert own.decode(own.encode(["the ▁ cat"])[0]).split() == ["the", "cat"]
 
 
 # Words

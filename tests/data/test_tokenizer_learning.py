@@ -1,10 +1,10 @@
-"""What a tokeniser learns from lines, and which kind suits them."""
+"""What a tokeniser learns from lines."""
 
 from __future__ import annotations
 
 import pytest
 
-from mirada.data.tokenizer import TokenizerOptions, choose_kind, choose_vocab_size, train_tokenizer
+from mirada.data.tokenizer import TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
 from mirada.errors import DataError
 
@@ -36,6 +36,13 @@ def test_a_vocabulary_has_at_most_vocab_size_entries(kind):
             assert len(own) == size
 
 
+def test_many_characters_do_not_exceed_the_size_of_bpe():
+    lines = ["".join(chr(0x4E00 + i) for i in range(300)), "中 国 中国 中国"] * 3
+    own = train_tokenizer(lines, TokenizerOptions("bpe", 50))
+    assert len(own) == 50
+    assert UNK not in own.encode(["中国"])[0]  # the most frequent ones stay
+
+
 def test_the_most_frequent_words_stay():
     lines = ["a a a b b c"] * 3
     own = train_tokenizer(lines, TokenizerOptions("word", 6))
@@ -44,7 +51,7 @@ def test_the_most_frequent_words_stay():
 
 def test_words_in_the_order_of_their_frequency_after_special_names_were_words():
     own = train_tokenizer(["<s> b <unk> b a", "b c c <s>"], TokenizerOptions("word", 100))
-    assert [own.token(i) for i in range(len(own))] == [*SPECIAL_TOKENS, "b", "c", "a"]
+    assert [own.token(i) for i in range(len(own))] == [*SPECIAL_TOKENS, "b", "\\<s>", "c", "\\<unk>", "a"]
 
 
 @pytest.mark.parametrize("kind", ["word", "char"])
@@ -77,30 +84,3 @@ def test_unigram_cannot_leave_characters_out():
     )
     with pytest.raises(DataError, match=f"^{message}$"):
         train_tokenizer(["abcdefghij"], TokenizerOptions("unigram", 8))
-
-
-# Choices
-
-
-def test_single_words_are_spelled():
-    assert choose_kind(["abandon", "zebra", "ice cream", "don't"]) == "char"
-
-
-def test_a_few_frequent_symbols_are_words():
-    phonemes = ["HH AH0 L OW1", "W ER1 L D"] * 20
-    assert choose_kind(phonemes) == "word"
-    assert choose_kind(phonemes[:36]) == "word"  # 7 symbols, 144 of them: 20.6 times each, on average
-    assert choose_kind(phonemes[:34]) == "bpe"  # 19.4 times each
-    assert choose_kind([*phonemes, "toolong HH"]) == "bpe"
-
-
-def test_sentences_are_subwords():
-    assert choose_kind(LINES) == "bpe"
-    assert choose_kind([" ".join(f"w{k}" for k in range(201))] * 20) == "bpe"  # one type too many
-    assert choose_kind([" ".join(f"w{k}" for k in range(200))] * 20) == "word"
-
-
-def test_fewer_subwords_for_less_data():
-    assert [choose_vocab_size(lines) for lines in (0, 2000, 2004, 20_000, 32_000, 10**6)] == [
-        500, 500, 501, 5000, 8000, 8000,
-    ]  # fmt: skip

@@ -304,7 +304,7 @@ def test_options_that_are_missing_are_the_defaults_and_must_fit_the_weights(fold
     options(folder, lambda values: values["model"].pop("tied_softmax"))
     assert refused(folder) == f"{WEIGHTS}: lacks weights output.weight; it does not belong to this config.yaml"
     options(folder, lambda values: values.pop("data"))
-    said = "source.json: the options call its kind '', expected bpe, unigram, word, char"
+    said = "source.json: the options call its kind '', expected bpe, unigram, word, char, features"
     assert refused(folder) == said
 
 
@@ -327,6 +327,8 @@ MERGES = "a: &a {k: v}\n" + "".join(
         ("model: !!python/object:os.system x\n", ":1: not valid YAML (could not determine a constructor for the tag"),
         ("[" * 100_000, ":1: not valid YAML (nested too deep for options)"),
         ("a: {" * 25_000, ":1: not valid YAML (nested too deep for options)"),
+        (f"model: {{hidden_size: 0x{'f' * 9000}}}\n", ": model.hidden_size: "),
+        (f"model: {{decoder: 0x{'f' * 9000}}}\n", ": model.decoder: input should be 'classic', 'bahdanau', 'luong' or"),
         (f"model: {{hidden_size: {'9' * 5000}}}\n", ": not valid YAML (a value cannot be read: Exceeds the limit"),
         ("model_dir: 2024-99-99\n", ": not valid YAML (a value cannot be read: month must be in 1..12)"),
         ("model_dir: !!timestamp x\n", ": not valid YAML (a value cannot be read: "),
@@ -394,6 +396,9 @@ OTHERS = "not made by mirada for bpe; its normalisation, splitting or settings a
         (lambda c: c["model"].update(dropout=0.5), OTHERS),
         (lambda c: c["model"].update(unk_token=None), OTHERS),
         (lambda c: c["model"].update(byte_fallback=True), OTHERS),
+        (lambda c: c["model"].update(continuing_subword_prefix="##"), OTHERS),
+        (lambda c: c["model"].update(continuing_subword_prefix="ñ" * 9), OTHERS),
+        (lambda c: c["model"].update(end_of_word_suffix="x"), OTHERS),
         (lambda c: c["model"]["vocab"].update(z=10**9), "its entries are not numbered from 0 without a gap"),
         (lambda c: c["model"]["vocab"].update(a=5), "its entries are not numbered from 0 without a gap"),
         (lambda c: c["model"]["vocab"].update({"a\nb": 60}), "one of its entries holds a line end"),

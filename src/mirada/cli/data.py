@@ -6,11 +6,13 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mirada.cli import say
 from mirada.cli.flags import Parser, add_options, collect, positive
 from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, DataError, suggestion
 
 FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
+MANY = 100_000
 FORMAT = ("source_column", "target_column", "source_key", "target_key", "max_length")
 HELP = """usage: mirada data make|check|invent …
 
@@ -64,9 +66,11 @@ def make(arguments: Sequence[str]) -> int:
     values.pairs = 20000 if values.pairs is None else values.pairs
     values.max_words = 50 if values.max_words is None else values.max_words
 
-    from mirada.corpora.grammar import make_splits, write_splits
+    from mirada.corpora.grammar import check_room, make_splits, write_splits
 
-    splits = make_splits(values.pairs, seed=values.seed, max_words=values.max_words)
+    needed = check_room(values.pairs, Path(values.out), max_words=values.max_words)
+    progress = _progress(values.pairs, needed)
+    splits = make_splits(values.pairs, seed=values.seed, max_words=values.max_words, progress=progress)
     for path in write_splits(splits, Path(values.out), force=values.force):
         print(path)
     return 0
@@ -99,6 +103,18 @@ def invent(arguments: Sequence[str]) -> int:
     made = make_rows(rows, values.pairs, source=columns[0] - 1, target=columns[1] - 1, seed=values.seed)
     write_text(out, table_text([*rows, *made]))
     return 0
+
+
+def _progress(pairs: int, needed: int) -> Callable[[int], None]:
+    """Say on standard error, for many pairs, how much room they will take, and now and then how many there are."""
+    if pairs > MANY:
+        say(f"about {needed / 1e6:,.0f} MB on disk, at most")
+
+    def tell(made: int) -> None:
+        if made % MANY == 0 and pairs > MANY:
+            say(f"{made:,} pairs made, of {pairs:,} and dev and test")
+
+    return tell
 
 
 def check(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from mirada.config.options import Block, Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
 from mirada.errors import ConfigError, suggestion
+from mirada.files import open_regular
 
 MOST_BYTES, DEEPEST = 100_000, 20
 BLOCKS: Mapping[str, type[Block]] = {
@@ -21,20 +22,22 @@ BLOCKS: Mapping[str, type[Block]] = {
 }
 
 
-def parse(values: Mapping[str, Any], *, where: str = "options") -> Config:
+def parse(values: Mapping[str, Any], *, where: str = "options", stored: bool = False) -> Config:
     """Build the checked options from nested values.
 
-    Raises ConfigError, one line, for an unknown key (with the nearest valid name), a wrong type, or a contradiction.
+    Raises ConfigError, one line, for an unknown key (with the nearest valid name), a wrong type, a contradiction, or
+    an option that does nothing beside the others; `stored` ones, of a model folder, are then left out.
     """
     try:
-        return Config.model_validate(values)
+        config = Config.model_validate(values, context={"stored": stored})
+        return config.model_copy(update={name: getattr(config, name).without_idle() for name in BLOCKS})
     except ValidationError as error:
         raise ConfigError(f"{where}: {explain(error)}") from None
 
 
-def load(path: Path) -> Config:
-    """Read options from a YAML file; raises ConfigError naming the file."""
-    return parse(load_yaml(path), where=str(path))
+def load(path: Path, *, stored: bool = False) -> Config:
+    """Read options from a YAML file (`stored` in a model folder); raises ConfigError naming the file."""
+    return parse(load_yaml(path), where=str(path), stored=stored)
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
@@ -60,7 +63,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             content = stream.read(MOST_BYTES + 1)
         if len(content) <= MOST_BYTES:
             return content.decode("utf-8-sig")
@@ -138,7 +141,14 @@ def explain(error: ValidationError, names: list[str] | None = None) -> str:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return message
-    return f"{_cut(name)}: {message[0].lower()}{message[1:]} (got {_cut(repr(first['input']))})"
+    return f"{_cut(name)}: {message[0].lower()}{message[1:]} (got {_cut(_shown(first['input']))})"
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def _nearest(path: list[str]) -> str:

@@ -25,11 +25,17 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "input_feeding": ("luong",),
     "attention_size": ("bahdanau", "luong"),
     "norm": ("transformer",),
+    "num_heads": ("transformer",),
+    "ff_size": ("transformer",),
+    "rnn_type": RECURRENT,
+    "hidden_size": RECURRENT,
+    "embedding_dropout": RECURRENT,
     "bidirectional": RECURRENT,
     "reverse_source": RECURRENT,
     "recurrent_dropout": RECURRENT,
     "encoder_hidden_size": RECURRENT,
 }
+HIDDEN_LAYER = ("additive", "concat")  # the scores with one, attention_size wide
 ALIASES = {"score": {"mlp": "additive", "bahdanau": "additive"}}
 
 
@@ -112,6 +118,17 @@ class ModelConfig(Block):
             return self.embedding_dim
         return self.direction_size * (2 if self.both_directions else 1)
 
+    def idle(self) -> dict[str, str]:
+        """The options that are set and do nothing with this decoder and score, each with the reason."""
+        found = {
+            option: f"with decoder {self.decoder}; it is for decoder {' or '.join(owners)}"
+            for option, owners in OWNERS.items()
+            if self.decoder not in owners and self.changes(option)
+        }
+        if "attention_size" not in found and self.changes("attention_size") and self.score_name not in HIDDEN_LAYER:
+            found["attention_size"] = f"with score {self.score_name}; it is for score {' or '.join(HIDDEN_LAYER)}"
+        return found
+
     @model_validator(mode="before")
     @classmethod
     def _aliases(cls, values: Any) -> Any:
@@ -128,18 +145,20 @@ class ModelConfig(Block):
         return self
 
 
+def applicable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a model less those that do nothing beside the others: for options shared by several systems."""
+    decoder = values.get("decoder", ModelConfig.model_fields["decoder"].default)
+    score = values.get("score") or DEFAULT_SCORE.get(decoder)
+    hidden_layer = ALIASES["score"].get(str(score), score) in HIDDEN_LAYER
+    owned = {name: value for name, value in values.items() if decoder in OWNERS.get(name, (decoder,))}
+    return {name: value for name, value in owned.items() if name != "attention_size" or hidden_layer}
+
+
 def check_model(model: ModelConfig) -> None:
     """Raise ValueError for two options of the model that contradict each other, naming both and what is valid."""
     check_score(model)
     if model.decoder == "transformer" and model.embedding_dim % model.num_heads:
         raise ValueError(f"embedding_dim {model.embedding_dim} is not a multiple of num_heads {model.num_heads}")
-    for option, owners in OWNERS.items():
-        value = getattr(model, option)
-        if model.decoder not in owners and value != ModelConfig.model_fields[option].default:
-            raise ValueError(
-                f"{option} {str(value).lower()} does nothing with decoder {model.decoder}; "
-                f"it is for decoder {' or '.join(owners)}"
-            )
     widths = (model.embedding_dim, model.hidden_size)
     if model.tied_softmax and model.decoder != "transformer" and not model.has_maxout and widths[0] != widths[1]:
         raise ValueError(

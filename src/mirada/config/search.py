@@ -27,6 +27,13 @@ class SearchConfig(Block):
     top_p: float = Field(1.0, gt=0, le=1, description="sampling: only the likeliest that add up to p")
     sample_seed: Seed = Field(1, description="sampling: seed")
 
+    def idle(self) -> dict[str, str]:
+        """The options that are set and do nothing with this kind of search, each with the reason."""
+        if self.sample:
+            return {}
+        names = ("temperature", "top_k", "top_p", "sample_seed")
+        return {name: "without sampling; add sample true" for name in names if self.changes(name)}
+
     @model_validator(mode="after")
     def _consistent(self) -> SearchConfig:
         if not self.sample and self.n_best > self.beam_size:

@@ -45,3 +45,10 @@ class TrainingConfig(Block):
     seed: Seed = Field(1, description="of everything random")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     tensorboard: bool = Field(False, description="also write TensorBoard events (pip install 'mirada[tracking]')")
+
+    def idle(self) -> dict[str, str]:
+        """The options that are set and do nothing with this schedule, each with the reason."""
+        if self.scheduling == "plateau":
+            return {}
+        reason = f"with scheduling {self.scheduling}; it is for scheduling plateau"
+        return {name: reason for name in ("decrease_factor", "plateau_patience") if self.changes(name)}

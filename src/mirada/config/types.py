@@ -5,9 +5,9 @@ A model folder from elsewhere cannot ask for a machine's whole memory, or for a 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 MOST = 100_000_000
 LONGEST = 100_000
@@ -27,3 +27,29 @@ class Block(BaseModel):
     """A group of options: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def idle(self) -> dict[str, str]:
+        """The options that are set and do nothing beside the others, each with the reason."""
+        return {}
+
+    def without_idle(self) -> Self:
+        """The same options with those that do nothing at their defaults."""
+        return self.model_copy(update={name: type(self).model_fields[name].default for name in self.idle()})
+
+    @model_validator(mode="after")
+    def _nothing_idle(self, info: ValidationInfo) -> Self:
+        if not (info.context or {}).get("stored"):  # what older versions wrote into a model folder did no harm
+            for name, reason in self.idle().items():
+                raise ValueError(f"{name} {written(getattr(self, name))} does nothing {reason}")
+        return self
+
+    def changes(self, name: str) -> bool:
+        """Whether an option is not at its default."""
+        return bool(getattr(self, name) != type(self).model_fields[name].default)
+
+
+def written(value: Any) -> str:
+    """An option's value as its user writes it."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(written, value))
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

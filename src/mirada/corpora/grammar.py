@@ -14,7 +14,8 @@ something; ¿.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -31,6 +32,7 @@ _WEIGHTS = (20, 25, 25, 15, 15)
 _MARKS = ("", "?", ".", ",")  # what is no word: the silent one, and punctuation
 _TOKEN = re.compile(r"[¿¡?!.,]|[^\s¿¡?!.,]+")
 _SPACED = re.compile(r"(?<=[¿¡]) | (?=[?!.,])")
+BYTES_A_WORD, MARGIN, MEAN_WORDS = 16, 12, 17  # of a pair on disk with its links, a little more than is measured
 _PATIENCE = 200  # draws in a row that bring nothing new before generate gives up
 
 
@@ -58,11 +60,13 @@ def tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def generate(count: int, *, seed: int, max_words: int = 50) -> list[AlignedPair]:
+def generate(
+    count: int, *, seed: int, max_words: int = 50, progress: Callable[[int], None] = lambda made: None
+) -> list[AlignedPair]:
     """Return `count` pairs, no two with the same source or the same target, of 2 to `max_words` English words.
 
     A word is what stands between blanks. Every bucket of lengths (2–5, 6–10, 11–20, 21–30, 31–50) has its share.
-    Raises DataError if there are not so many pairs as short as that.
+    `progress` is told how many there are, after each. Raises DataError if there are not so many as short as that.
     """
     if count < 0:
         raise DataError(f"the number of pairs must not be negative, got {count}")
@@ -85,6 +89,7 @@ def generate(count: int, *, seed: int, max_words: int = 50) -> list[AlignedPair]
         fruitless = 0
         seen |= {pair.source, pair.target}
         pairs.append(pair)
+        progress(len(pairs))
     return pairs
 
 
@@ -122,19 +127,44 @@ def _text(words: tuple[str, ...]) -> str:
     return text[:first] + text[first].upper() + text[first + 1 :]
 
 
-def make_splits(pairs: int, *, seed: int = 1, held_out: int | None = None, max_words: int = 50) -> Splits:
+def make_splits(
+    pairs: int,
+    *,
+    seed: int = 1,
+    held_out: int | None = None,
+    max_words: int = 50,
+    progress: Callable[[int], None] = lambda made: None,
+) -> Splits:
     """Make `pairs` training pairs, and dev and test of `held_out` pairs each (default: a twentieth, at least 200).
 
     "How are you?" is in test and nowhere else; questions like it are in training. Raises DataError as `generate` does.
     """
-    held = max(200, pairs // 20) if held_out is None else held_out
+    held = held_out_size(pairs) if held_out is None else held_out
     if pairs < 1 or held < 1:
         raise DataError(f"a split needs at least 1 training pair and 1 held-out pair, got {pairs} and {held}")
-    drawn = generate(pairs + 2 * held, seed=seed, max_words=max_words)
+    drawn = generate(pairs + 2 * held, seed=seed, max_words=max_words, progress=progress)
     others = [pair for pair in drawn if pair.source != DEMO.source and pair.target != DEMO.target]
     Random(seed).shuffle(others)  # the later a pair was drawn, the likelier it is long
     test, dev = others[: held - 1], others[held - 1 : 2 * held - 1]
     return Splits(others[2 * held - 1 :][:pairs], dev, [DEMO, *test])
+
+
+def held_out_size(pairs: int) -> int:
+    """Pairs of dev and of test each beside so many training pairs: a twentieth, at least 200."""
+    return max(200, pairs // 20)
+
+
+def check_room(pairs: int, folder: Path, *, max_words: int = 50) -> int:
+    """Estimate the bytes of all splits on disk; raises DataError if they do not fit where `folder` is or will be."""
+    needed = (pairs + 2 * held_out_size(pairs)) * (MARGIN + BYTES_A_WORD * min(max_words, MEAN_WORDS))
+    place = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise DataError(
+            f"{folder}: {pairs:,} pairs need about {needed / 1e9:,.1f} GB and the disk has {free / 1e9:,.1f} GB left; "
+            "ask for fewer pairs (--pairs), or choose another folder"
+        )
+    return needed
 
 
 def write_splits(splits: Splits, folder: Path, *, force: bool = False) -> list[Path]:

@@ -21,6 +21,7 @@ from mirada.config.options import DataConfig
 from mirada.data.checks.misalignment import describe_counts
 from mirada.data.rows import is_blank, parse_json, parse_tsv
 from mirada.errors import ConfigError, DataError
+from mirada.files import refuse_endless
 
 BOM = b"\xef\xbb\xbf"
 # What a file that is no UTF-8 text often is, told by its first bytes, and what to do about it.
@@ -61,13 +62,15 @@ def open_text(path: Path) -> BinaryIO:
     """
     suffix = path.suffix.lower()
     try:
+        refuse_endless(path, streams=True)
         if suffix == ".gz":
             return cast(BinaryIO, gzip.open(path, "rb"))
         if suffix == ".xz":
             return cast(BinaryIO, lzma.open(path, "rb"))
         return path.open("rb")
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+        place = "" if path.is_absolute() else f" (from the working directory {Path.cwd()})"
+        raise DataError(f"{path}: no such file{place}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a directory, expected a file") from None
     except (OSError, ValueError) as error:

@@ -7,6 +7,7 @@ import re
 
 from mirada.errors import DataError, suggestion
 
+ARRAY = "one JSON array; expected one JSON object a line (jq -c '.[]' FILE > FILE.jsonl makes them)"
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -33,9 +34,13 @@ def parse_json(line: str, keys: tuple[str, str], where: str) -> tuple[str, str]:
     try:
         record = json.loads(line, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
+        if line.lstrip().startswith("[") and where.endswith(":1"):
+            raise DataError(f"{where}: {ARRAY}") from None
         raise DataError(f"{where}: not valid JSON ({error.msg}, column {error.colno})") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not usable JSON ({error})") from None
+    if isinstance(record, list) and where.endswith(":1"):
+        raise DataError(f"{where}: {ARRAY}")
     if not isinstance(record, dict):
         raise DataError(f"{where}: expected a JSON object, got {_json_kind(record)}")
     return _text_under(record, keys[0], where), _text_under(record, keys[1], where)

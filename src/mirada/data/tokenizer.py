@@ -1,28 +1,43 @@
 """Text to ids and back: BPE or unigram subwords, words, characters (the Rust library `tokenizers`, one JSON file).
 
 Subwords follow SentencePiece's habit: a piece that begins a word carries `▁`, so text comes back by joining pieces.
-Punctuation stands apart. A special token's name in a text is text: it never becomes the special token.
+Punctuation stands apart. A special token's name in a text is text: it never becomes the special token. How the
+kinds are made of the library's parts: recipes.py.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mirada.data.recipes import (
+    BLOCK,
+    KINDS,
+    RESERVED,
+    SPACE,
+    SPACED,
+    TokenizerOptions,
+    normalizer,
+    pre_tokenizer,
+    recipes,
+    trainer,
+    untrained,
+    without_added,
+)
 from mirada.data.rows import SURROGATE
 from mirada.data.vocabulary import EOS, SPECIAL_TOKENS, UNK
 from mirada.errors import DataError, ModelFolderError
-from mirada.files import write_text
+from mirada.files import open_regular, write_text
 
-SPACE = "▁"
-SYMBOL_TYPES = 200  # at most so many distinct blank-separated symbols, each seen often: phonemes, tags, digits
-OFTEN = 20
-MODELS = {"bpe": "BPE", "unigram": "Unigram", "word": "WordLevel", "char": "WordLevel"}  # the library's names
-FORMS = ("nfc", "nfkc", "none")
+__all__ = ["Piece", "Tokenizer", "TokenizerOptions", "train_tokenizer"]
+
 MOST_BYTES = 1 << 28
+OTHERS = "not made by mirada for {kind}; its normalisation, splitting or settings are others"
+ESCAPED = re.compile(rf"\A\\(?={RESERVED}\Z)")
 
 
 class Piece(NamedTuple):
@@ -34,17 +49,8 @@ class Piece(NamedTuple):
     span: tuple[int, int]  # where it stands in the text, [start, end) in characters, a blank that it carries included
 
 
-class TokenizerOptions(NamedTuple):
-    """How a tokeniser is learned: kind, most entries, fewest occurrences, Unicode form."""
-
-    kind: str
-    vocab_size: int
-    min_freq: int = 1
-    normalize: str = "nfc"
-
-
 class Tokenizer:
-    """Ids for texts of one side. `kind` is bpe, unigram, word or char."""
+    """Ids for texts of one side. `kind` is bpe, unigram, word, char or features."""
 
     def __init__(self, inner: Any, kind: str):
         self._inner, self.kind = inner, kind
@@ -74,13 +80,17 @@ class Tokenizer:
     def _pieces(self, text: str, encoding: Any) -> list[Piece]:
         ids = [_plain(i) for i in encoding.ids]
         spans = zip(ids, encoding.tokens, encoding.offsets, strict=True)
-        shown = [token if i != UNK else text[start:end] or token for i, token, (start, end) in spans]
+        shown = [token if i != UNK else self._surface(text[start:end]) or token for i, token, (start, end) in spans]
         parts = zip(ids, shown, self.words(shown), encoding.offsets, strict=True)
         return [Piece(i, token if i != UNK else token.strip() or token, word, span) for i, token, word, span in parts]
 
+    def _surface(self, text: str) -> str:
+        """A piece of a text as a token that is joined to others: a block in it is no blank."""
+        return text.replace(SPACE, BLOCK) if self.kind in SPACED else text
+
     def words(self, tokens: Sequence[str]) -> list[int]:
         """The unit each token belongs to: subwords are joined into blank-separated words, others stand alone."""
-        if self.kind in ("word", "char"):
+        if self.kind in ("word", "char", "features"):
             return list(range(len(tokens)))
         starts = [i == 0 or token[:1] in (SPACE, " ") for i, token in enumerate(tokens)]
         return [count - 1 for count in itertools.accumulate(starts)]
@@ -95,9 +105,10 @@ class Tokenizer:
 
     def join(self, tokens: Iterable[str]) -> str:
         """Text of tokens, some of which may be surface forms put in place of <unk>."""
-        if self.kind == "word":
-            return " ".join(tokens)
-        return "".join(tokens).replace(SPACE, " ").strip()
+        if self.kind not in SPACED:
+            bare = (ESCAPED.sub("", token) for token in tokens)
+            return (" " if self.kind == "word" else "").join(bare).strip()
+        return "".join(tokens).replace(SPACE, " ").replace(BLOCK, SPACE).strip()
 
     def save(self, path: Path) -> None:
         """Write the tokeniser as one JSON file (the format of the library `tokenizers`)."""
@@ -106,84 +117,87 @@ class Tokenizer:
     @staticmethod
     def load(path: Path, kind: str) -> Tokenizer:
         """Read a tokeniser; raises ModelFolderError if the file is missing, damaged, or not one that mirada writes."""
-        from tokenizers import Tokenizer as Inner
-
-        if not path.is_file():
-            raise ModelFolderError(f"{path}: missing; the folder holds no complete model")
         try:
-            inner = Inner.from_str(_text(path))
-        except ModelFolderError:
-            raise
-        except OSError as error:
-            raise ModelFolderError(f"{path}: cannot be read ({error.strerror})") from None
-        except Exception as error:  # the library raises bare Exception for bad JSON
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise ModelFolderError(f"{path}: not a tokeniser file ({reason})") from None
-        if [inner.id_to_token(i) for i in range(4)] != list(SPECIAL_TOKENS):
-            raise ModelFolderError(f"{path}: its first four entries are not {' '.join(SPECIAL_TOKENS)}")
-        if problem := _strange(inner, kind):
-            raise ModelFolderError(f"{path}: {problem}")
-        return Tokenizer(inner, kind)
+            return Tokenizer(checked_inner(_content(path), kind), kind)
+        except ValueError as error:
+            raise ModelFolderError(f"{path}: {error}") from None
 
 
-def _text(path: Path) -> str:
+def _content(path: Path) -> Any:
+    """The JSON of a tokeniser file; raises ModelFolderError if there is none."""
+    if not path.is_file():
+        raise ModelFolderError(f"{path}: missing; the folder holds no complete model")
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise ModelFolderError(f"{path}: {size:,} bytes, more than any tokeniser has (at most {MOST_BYTES:,})")
-    return path.read_text(encoding="utf-8")
+    try:
+        with open_regular(path) as stream:
+            return json.loads(stream.read().decode("utf-8"))
+    except OSError as error:
+        raise ModelFolderError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise ModelFolderError(f"{path}: not a tokeniser file ({_first_line(error)})") from None
 
 
-def _strange(inner: Any, kind: str) -> str:
-    """What in a tokeniser is not as `train_tokenizer` makes it, or an empty string.
+def checked_inner(content: Any, kind: str) -> Any:
+    """The library's tokeniser of what a file holds; raises ValueError if it is not as `train_tokenizer` makes it.
 
     A file from elsewhere may hold patterns that take for ever, padding, entries outside the vocabulary or line ends.
     """
-    if kind not in MODELS:
-        return f"the options call its kind {kind!r}, expected {', '.join(MODELS)}"
+    from tokenizers import Tokenizer as Inner
+
+    model = content.get("model") if isinstance(content, dict) else None
+    if isinstance(model, dict) and any(model.get(name) for name in ("continuing_subword_prefix", "end_of_word_suffix")):
+        raise ValueError(OTHERS.format(kind=kind))  # with such pieces the library panics
+    try:
+        inner = Inner.from_str(json.dumps(content))
+        names = [inner.id_to_token(i) for i in range(len(SPECIAL_TOKENS))]
+        problem = _strange(inner, kind)
+    except BaseException as error:  # the library raises bare Exception for bad JSON, and panics, which is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"not a tokeniser file ({_first_line(error)})") from None
+    if names != list(SPECIAL_TOKENS):
+        raise ValueError(f"its first four entries are not {' '.join(SPECIAL_TOKENS)}")
+    if problem:
+        raise ValueError(problem)
+    return inner
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _strange(inner: Any, kind: str) -> str:
+    """What in a tokeniser is not as `train_tokenizer` makes it, or an empty string."""
+    if kind not in KINDS:
+        return f"the options call its kind {kind!r}, expected {', '.join(KINDS)}"
     name = type(inner.model).__name__
-    if name != MODELS[kind]:
+    if name != KINDS[kind]:
         return f"a tokeniser of the kind {name}, but the options say {kind}"
     entries = inner.get_vocab()  # first, for the library counts up to the largest number when it tells its settings
     if sorted(entries.values()) != list(range(len(entries))) or len(entries) != inner.get_vocab_size():
         return "its entries are not numbered from 0 without a gap"
     if any("\n" in entry for entry in entries):
         return "one of its entries holds a line end"
-    known = {bytes(_normalizer(TokenizerOptions(kind, 0, normalize=form)).__getstate__()) for form in FORMS}
+    normalizers, cuts = recipes(kind)
     own = [_settings(inner.model), inner.post_processor, inner.decoder, inner.padding, inner.truncation]
     if (
         inner.normalizer is None
-        or inner.normalizer.__getstate__() not in known
+        or inner.normalizer.__getstate__() not in normalizers
         or inner.pre_tokenizer is None
-        or inner.pre_tokenizer.__getstate__() != _pre_tokenizer(kind).__getstate__()
-        or own != [_settings(_untrained(kind)), None, None, None, None]
+        or inner.pre_tokenizer.__getstate__() not in cuts
+        or own != [_settings(untrained(kind)), None, None, None, None]
         or inner.get_added_tokens_decoder()
     ):
-        return f"not made by mirada for {kind}; its normalisation, splitting or settings are others"
+        return OTHERS.format(kind=kind)
     return ""
 
 
 def _settings(model: Any) -> dict[str, Any]:
     """A model of the library without what it learned; `unk_id`, which only training sets, is that of <unk>."""
-    import json
-
     state = json.loads(model.__getstate__())
     return {key: value for key, value in state.items() if key not in ("vocab", "merges")} | {"unk_id": UNK}
-
-
-def choose_kind(lines: Sequence[str]) -> str:
-    """The kind that suits a side: characters for single words, words for a small set of symbols, else BPE."""
-    counts = Counter(itertools.chain.from_iterable(line.split() for line in lines))
-    total = sum(counts.values())
-    if total <= 1.5 * len(lines):
-        return "char"
-    if len(counts) <= SYMBOL_TYPES and total >= OFTEN * len(counts) and max(map(len, counts)) <= 5:
-        return "word"
-    return "bpe"
-
-
-def choose_vocab_size(lines: int) -> int:
-    """Entries for subwords where none are asked for: fewer for little data (Ding et al. 2019), 8,000 at most."""
-    return max(500, min(8000, lines // 4))
 
 
 def train_tokenizer(lines: Iterable[str], options: TokenizerOptions) -> Tokenizer:
@@ -193,11 +207,11 @@ def train_tokenizer(lines: Iterable[str], options: TokenizerOptions) -> Tokenize
     """
     from tokenizers import Tokenizer as Inner
 
-    inner = Inner(_untrained(options.kind))
-    inner.normalizer = _normalizer(options)
-    inner.pre_tokenizer = _pre_tokenizer(options.kind)
+    inner = Inner(untrained(options.kind))
+    inner.normalizer = normalizer(options)
+    inner.pre_tokenizer = pre_tokenizer(options.kind, split_digits=options.split_digits)
     try:
-        inner.train_from_iterator(lines, _trainer(options))
+        inner.train_from_iterator(lines, trainer(options))
     except Exception as error:  # the library raises bare Exception
         if "not large enough" not in str(error):
             raise
@@ -207,70 +221,7 @@ def train_tokenizer(lines: Iterable[str], options: TokenizerOptions) -> Tokenize
         ) from None
     if inner.get_vocab_size() <= len(SPECIAL_TOKENS):
         raise DataError("no text to learn a vocabulary from: every line is blank")
-    return Tokenizer(_without_added(inner), options.kind)
-
-
-def _untrained(kind: str) -> Any:
-    from tokenizers import models
-
-    unk = SPECIAL_TOKENS[UNK]
-    if kind == "unigram":
-        return models.Unigram()
-    return models.BPE(unk_token=unk) if kind == "bpe" else models.WordLevel(unk_token=unk)
-
-
-def _normalizer(options: TokenizerOptions) -> Any:
-    from tokenizers import Regex, normalizers
-
-    steps: list[Any] = [normalizers.Strip(), normalizers.Replace(Regex(r"\s+"), " ")]
-    if options.normalize != "none":
-        steps.insert(0, normalizers.NFC() if options.normalize == "nfc" else normalizers.NFKC())
-    if options.kind == "char":
-        steps.append(normalizers.Replace(" ", SPACE))
-    return normalizers.Sequence(steps)
-
-
-def _pre_tokenizer(kind: str) -> Any:
-    from tokenizers import Regex, pre_tokenizers
-
-    if kind == "word":
-        return pre_tokenizers.WhitespaceSplit()
-    if kind == "char":
-        return pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    marks = pre_tokenizers.Split(Regex(rf"{SPACE}?(?!{SPACE})[\p{{P}}\p{{S}}]"), "isolated")  # with the ▁ before them
-    return pre_tokenizers.Sequence([pre_tokenizers.Metaspace(SPACE, prepend_scheme="always"), marks])
-
-
-def _trainer(options: TokenizerOptions) -> Any:
-    from tokenizers import trainers
-
-    special = list(SPECIAL_TOKENS)
-    size, fewest = options.vocab_size, options.min_freq
-    if options.kind == "bpe":
-        return trainers.BpeTrainer(
-            vocab_size=size, min_frequency=max(2, fewest), special_tokens=special, show_progress=False
-        )
-    if options.kind == "unigram":
-        return trainers.UnigramTrainer(
-            vocab_size=size, special_tokens=special, unk_token=special[UNK], show_progress=False
-        )
-    return trainers.WordLevelTrainer(vocab_size=size, min_frequency=fewest, special_tokens=special, show_progress=False)
-
-
-def _without_added(inner: Any) -> Any:
-    """Keep the special entries in the vocabulary, but let no text be read as one of them."""
-    import json
-
-    from tokenizers import Tokenizer as Inner
-
-    content = json.loads(inner.to_str())
-    content["added_tokens"] = []
-    if content["model"]["type"] == "WordLevel":
-        # Where a special token's name stood in the text as a word, the trainer gave it a second id and lost the first.
-        known = content["model"]["vocab"]
-        words = [word for word in sorted(known, key=known.get) if word not in SPECIAL_TOKENS]
-        content["model"]["vocab"] = {word: i for i, word in enumerate([*SPECIAL_TOKENS, *words])}
-    return Inner.from_str(json.dumps(content))
+    return Tokenizer(without_added(inner), options.kind)
 
 
 def _plain(index: int) -> int:

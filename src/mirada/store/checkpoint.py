@@ -24,7 +24,7 @@ from mirada.config import configfile
 from mirada.config.options import Config
 from mirada.data.tokenizer import Tokenizer
 from mirada.errors import ConfigError, ModelFolderError
-from mirada.files import write_atomic, write_text
+from mirada.files import open_regular, write_atomic, write_text
 from mirada.models import AnyModel, build_model
 
 FORMAT = "2"
@@ -99,7 +99,7 @@ def read_archive(path: Path, *, most: int | None = None) -> Archive:
     if most is not None and size > most:
         raise ModelFolderError(f"{path}: {size:,} bytes, but the options need {most:,} at most; it is of another model")
     try:  # for the system's own words: of what it may not open, the library says that it is not there
-        path.open("rb").close()
+        open_regular(path).close()
     except OSError as error:
         raise ModelFolderError(f"{path}: cannot be read ({error.strerror})") from None
     try:
@@ -164,7 +164,7 @@ def read_config(folder: Path) -> Config:
     if not (folder / CONFIG).is_file():
         raise ModelFolderError(f"{folder}: not a model folder ({CONFIG} is missing)")
     try:
-        return configfile.load(folder / CONFIG)
+        return configfile.load(folder / CONFIG, stored=True)
     except ConfigError as error:
         raise ModelFolderError(str(error)) from None
 
@@ -255,4 +255,5 @@ def check_options(folder: Path, note: Mapping[str, Any], config: Config) -> None
 
 
 def _file_hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with open_regular(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

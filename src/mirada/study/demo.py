@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mirada.config.configfile import parse
+from mirada.config.model import applicable
 from mirada.config.options import Config
 from mirada.corpora.grammar import AlignedPair, make_splits, write_splits
 from mirada.evaluation.lengths import by_length
@@ -74,7 +75,12 @@ def configure(folder: Path, name: str, options: dict[str, Any], seed: int) -> Co
         data |= {f"{prefix}src": str(folder / f"data/{split}.en"), f"{prefix}tgt": str(folder / f"data/{split}.es")}
     training = {**TRAINING, "seed": seed}
     search = {"beam_size": 3}
-    values = {"model_dir": str(folder / name), "data": data, "model": {**MODEL, **options}, "training": training}
+    values = {
+        "model_dir": str(folder / name),
+        "data": data,
+        "model": applicable({**MODEL, **options}),
+        "training": training,
+    }
     return parse({**values, "search": search})
 
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from mirada.config.configfile import changed
 from mirada.config.options import Config
 from mirada.data.batches import Encoded
+from mirada.data.choices import choose_tokens, choose_vocab_size
 from mirada.data.corpus import Corpus, load_pairs
-from mirada.data.tokenizer import Tokenizer, TokenizerOptions, choose_kind, choose_vocab_size, train_tokenizer
+from mirada.data.tokenizer import Tokenizer, TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import EOS, UNK
 from mirada.errors import DataError
 
@@ -37,7 +38,7 @@ def resolve(config: Config, corpus: Corpus) -> Config:
     sides = [corpus.sources, corpus.targets]
     if data.share_vocab:
         sides = [corpus.sources + corpus.targets] * 2
-    kinds = [choose_kind(side) if kind == "auto" else kind for kind, side in zip(given, sides, strict=True)]
+    kinds = [choose_tokens(side).kind if kind == "auto" else kind for kind, side in zip(given, sides, strict=True)]
     subwords = {"bpe", "unigram"} & set(kinds)
     size = data.vocab_size or (choose_vocab_size(len(corpus)) if subwords else None)
     values = {"source_tokenizer": kinds[0], "target_tokenizer": kinds[1], "vocab_size": size}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from mirada.config.configfile import parse
-from mirada.config.model import OWNERS, Decoder, Score
+from mirada.config.model import Decoder, Score, applicable
 from mirada.config.options import Config, ModelConfig
 from mirada.errors import ConfigError, suggestion
 
@@ -53,8 +53,7 @@ def system_config(values: Mapping[str, Any], name: str) -> Config:
     if taken := sorted({"decoder", "score"} & set(shared)):
         raise ConfigError(f"{taken[0]} is named by the systems (--systems luong-dot,…); leave --{taken[0]} out")
     own = system_options(name)
-    model = {key: value for key, value in shared.items() if own["decoder"] in OWNERS.get(key, (own["decoder"],))}
-    return parse({**values, "model": {**model, **own}}, where=name)
+    return parse({**values, "model": applicable({**shared, **own})}, where=name)
 
 
 def parse_budget(text: str) -> dict[str, Any]:

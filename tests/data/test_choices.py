@@ -1,0 +1,137 @@
+"""Which tokens suit a side: small sides of every kind, a grammar of commands, and samples of real sets."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import lzma
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from mirada.corpora.grammar import make_splits
+from mirada.data.choices import choose_tokens, choose_vocab_size, measure
+
+DATA = Path("/work/shared/data")
+LETTERS = "abcdefghijklmnop"
+
+
+def kind(lines: Sequence[str], dev: Sequence[str] | None = None) -> str:
+    return choose_tokens(lines, dev).kind
+
+
+def words(count: int) -> list[str]:
+    """Different words of five letters."""
+    return ["".join(word) for word in itertools.islice(itertools.permutations(LETTERS, 5), 0, 200 * count, 200)]
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """A part of SCAN's grammar (Lake & Baroni 2018): every command of one verb or two, with its actions."""
+    verbs = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
+    turns = {"": "", " left": "I_TURN_LEFT ", " right": "I_TURN_RIGHT "}
+    times = {"": 1, " twice": 2, " thrice": 3}
+    single = [
+        (f"{verb}{turn}{time}", " ".join([turns[turn] + verbs[verb]] * times[time]))
+        for verb, turn, time in itertools.product(verbs, turns, times)
+    ]
+    yield from single
+    for (first, one), (second, two) in itertools.product(single, single):
+        yield f"{first} and {second}", f"{one} {two}"
+        yield f"{first} after {second}", f"{two} {one}"
+
+
+# Small sides
+
+
+def test_single_words_are_spelled_and_a_few_answers_are_not():
+    assert kind(["abandon", "zebra", "ice cream", "don't"]) == "char"
+    assert kind(words(300) * 20) == "char"  # lemmas in all their forms
+    assert kind(["kitchen", "garden", "office", "yes", "no"] * 60) == "word"
+    assert kind(["kitchen", "garden", "office", "yes", "no"] * 60, ["kitchen", "attic"]) == "char"  # more may come
+
+
+def test_symbols_are_words_however_long_they_are():
+    source, target = zip(*commands(), strict=True)
+    assert {kind(source), kind(target), kind(target, target[:50])} == {"word"}
+    assert kind(["HH AH0 L OW1", "W ER1 L D"] * 20) == "word"
+    assert kind(["HH AH L OW", "W ER L D"] * 20, ["Q Q Q Q"]) == "word"  # nearly all of one or two letters
+    assert kind(["h a b l a r V.PTCP;PST", "c o m e r V;IND;PRS;3;SG"] * 20) == "word"
+
+
+def test_features_have_tokens_of_their_own():
+    assert kind(["V;IND;PRS;3;SG", "V.PTCP;PST", "N;NOM(1,SG)", "V"]) == "features"
+    assert kind(["a; b", "c; d"]) == "char"
+    assert kind(["one thing ; another"] * 3) == "bpe"
+
+
+def test_sentences_are_subwords():
+    pairs = make_splits(400, held_out=40).train
+    assert {kind([pair.source for pair in pairs]), kind([pair.target for pair in pairs])} == {"bpe"}
+    assert kind([" ".join(words(9)[i : i + 4]) + "." for i in range(5)] * 50) == "bpe"  # a closed set, but a text
+    assert kind([" ".join(words(2400)[i : i + 4]) for i in range(0, 2400, 4)] * 10) == "bpe"  # too many symbols
+
+
+def test_the_reason_tells_what_was_seen():
+    choice = choose_tokens(["a b", "c b", "a a"] * 10, ["a x"])
+    assert choice.reason.endswith("3 different words, each seen 20.0 times, 50.0% of dev words known")
+    seen = measure(["a b", "a c"])
+    assert (seen.lines, seen.count, seen.types, seen.unseen) == (2, 4, 3, 0.5)
+
+
+def test_fewer_subwords_for_less_data():
+    assert [choose_vocab_size(lines) for lines in (0, 2000, 2004, 20_000, 32_000, 10**6)] == [
+        500, 500, 501, 5000, 8000, 8000,
+    ]  # fmt: skip
+
+
+# Real sets
+
+
+def column(name: str, place: int | None) -> list[str]:
+    """A column of a file of the real sets, or whole lines; its first 20,000 lines."""
+    path = DATA / name
+    opened = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)
+    with opened(path, "rt", encoding="utf-8") as stream:
+        lines = [line.rstrip("\n") for line in itertools.islice(stream, 20_000)]
+    return lines if place is None else [line.split("\t")[place] for line in lines]
+
+
+SETS = [
+    ("babi_qa_1k/{train,dev}.tsv.gz", ("bpe", 1), ("bpe", 2), ("word", 3)),
+    ("sgd_dialogue/{train,dev}.tsv.xz", ("bpe", 4), ("bpe", 5), ("bpe", 6)),
+    ("debian_synopsis/{train.tsv.xz,dev.tsv.gz}", ("bpe", 2), ("bpe", 3)),
+    ("scitldr_a/{train,dev}.tsv.gz", ("bpe", 2), ("bpe", 3)),
+    *[
+        (f"sigmorphon2023_inflection/{code}.{{train.tsv.gz,dev.tsv}}", ("char", 0), ("features", 1), ("char", 2))
+        for code in ("spa", "deu", "eng", "fra", "rus", "tur")
+    ],
+    *[
+        (f"sigmorphon2022_inflection/{code}.{{train_{size}.tsv.gz,dev.tsv}}", ("char", 0), ("char", 1), ("features", 2))
+        for code in ("pol", "tur", "ara", "kor")
+        for size in ("small", "large")
+    ],
+    *[
+        (f"wikidata_transliteration/en_{name}.{{train,dev}}.tsv.gz", ("char", 0), ("word", 1))
+        for name in ("arabic", "hebrew", "katakana")
+    ],
+    ("cmudict_g2p/{train,dev}.tsv.gz", ("char", 0), ("word", 1)),
+    *[(f"tatoeba_en_es/{{train.{code}.gz,dev.{code}}}", ("bpe", None)) for code in ("en", "es")],
+    *[(f"multi30k/{{train,val}}.{code}.gz", ("bpe", None)) for code in ("en", "de", "fr", "cs")],
+    *[(f"debian_en_{code}/{{train.{code}.gz,dev.{code}}}", ("bpe", None)) for code in ("es", "fr")],
+]
+
+
+@pytest.mark.parametrize("case", SETS, ids=lambda case: case[0])
+def test_real_sets(case):
+    pattern, *columns = case
+    before, names, after = re.fullmatch(r"(.*)\{(.*)\}(.*)", pattern).groups()
+    train, dev = (f"{before}{name}{after}" for name in names.split(","))
+    if not (DATA / train).exists():
+        pytest.skip(f"{DATA / train} is not there")
+    for expected, place in columns:
+        lines, held_out = column(train, place), column(dev, place)
+        assert kind(lines, held_out) == expected
+        if place != 0:  # lemmas come back in dev where it is split off
+            assert kind(lines) == expected
