@@ -77,7 +77,7 @@ def test_the_reason_tells_what_was_seen():
     choice = choose_tokens(["a b", "c b", "a a"] * 10, ["a x"])
     assert choice.reason.endswith("3 different words, each seen 20.0 times, 50.0% of dev words known")
     seen = measure(["a b", "a c"])
-    assert (seen.lines, seen.count, seen.types, seen.unseen) == (2, 4, 3, 0.5)
+    assert (seen.lines, seen.total, seen.types, seen.unseen) == (2, 4, 3, 0.5)
 
 
 def test_fewer_subwords_for_less_data():

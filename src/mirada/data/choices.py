@@ -28,7 +28,7 @@ class Words(NamedTuple):
     """What the words (by blanks) of some lines show."""
 
     lines: int
-    count: int
+    total: int
     types: int
     unseen: float  # share of dev's words that train never shows; without dev of words seen once (Good 1953)
     short: float  # share of words of at most two characters
@@ -38,12 +38,12 @@ class Words(NamedTuple):
     @property
     def a_line(self) -> float:
         """Words a line."""
-        return self.count / max(1, self.lines)
+        return self.total / max(1, self.lines)
 
     @property
     def each(self) -> float:
         """Times a word is seen, on average."""
-        return self.count / max(1, self.types)
+        return self.total / max(1, self.types)
 
 
 def choose_tokens(lines: Sequence[str], dev: Sequence[str] | None = None) -> Choice:

@@ -256,4 +256,4 @@ def check_options(folder: Path, note: Mapping[str, Any], config: Config) -> None
 
 def _file_hash(path: Path) -> str:
     with open_regular(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.sha256(stream.read()).hexdigest()
