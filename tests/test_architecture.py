@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent / "src" / "mirada"
 # From the bottom up. A module imports from the rooms below its own, and from its own room.
 LAYERS = (
     ("errors",),
-    ("files",),
+    ("files", "escape"),
     ("config", "trees", "devices"),
     ("data", "corpora", "reference", "evaluation"),
     ("texts",),

@@ -20,7 +20,7 @@ def test_the_figure_has_the_weights_and_the_labels() -> None:
     assert np.array_equal(axes.images[0].get_array(), WEIGHTS)
     assert axes.images[0].get_clim() == (0, 1)
     assert [label.get_text() for label in axes.get_xticklabels()] == COLUMNS
-    assert [label.get_text() for label in axes.get_yticklabels()] == [*ROWS[:3], "a\ufffdb"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [*ROWS[:3], r"a\nb"]
     assert [text.get_text() for text in axes.texts] == [f"{weight:.2f}" for weight in WEIGHTS.flatten() if weight]
 
 

@@ -128,7 +128,7 @@ def test_a_label_that_fills_the_screen_is_cut():
 
 
 def test_a_terminal_obeys_no_label():
-    assert draw([[1.0]], ["\x1b[2J"], ["a\tb"]) == ["     a\ufffdb", "\ufffd[2J ███"]
+    assert draw([[1.0]], ["\x1b[2J"], ["a\tb"]) == ["        a\\tb", "\\x1b[2J ████"]
 
 
 # Mistakes and edges

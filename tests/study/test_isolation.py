@@ -1,4 +1,4 @@
-"""A process that is started imports nothing from the folder it is started in: a user's numpy.py is data, not a module."""
+"""A process that is started imports nothing from the working directory: a user's numpy.py is data, not a module."""
 
 from __future__ import annotations
 

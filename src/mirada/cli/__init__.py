@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from mirada.errors import ConfigError, MiradaError, suggestion
+from mirada.escape import terminal
 
 COMMANDS = {
     "train": "train a model from pairs of sentences, or go on with one that was stopped",
@@ -71,9 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def say(message: str) -> None:
     """Show one line on standard error, whatever stands in file names or in a file's options."""
-    line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in message)
+    line = terminal(message)
     with suppress(OSError):  # nobody reads it: the exit code still tells
         print(f"mirada: {line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + '…'}", file=sys.stderr)
+
+
+def tell(line: str) -> None:
+    """Show one line about the progress of long work on standard error."""
+    print(terminal(line), file=sys.stderr, flush=True)
 
 
 def _drop_output() -> None:

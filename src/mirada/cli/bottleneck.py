@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mirada.cli import tell
 from mirada.cli.compare import PARTS as FILES
 from mirada.cli.compare import names, pairs_for_test
 from mirada.cli.flags import Parser, add_options, collect
+from mirada.escape import terminal
 
 EPILOG = """examples:
   mirada bottleneck --out runs/bottleneck              # the embedded corpus; about 20 minutes on two cores
@@ -50,8 +51,8 @@ def run(arguments: Sequence[str]) -> int:
         device=values.device,
         quiet=values.quiet,
     )
-    results = bottleneck(request, lambda line: print(line, file=sys.stderr, flush=True), resume=values.resume)
-    print(request.out / "report.html")
+    results = bottleneck(request, tell, resume=values.resume)
+    print(terminal(str(request.out / "report.html")))
     return 1 if results["failed"] else 0
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mirada.cli import tell
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.config.configfile import load_yaml
+from mirada.escape import terminal
 
 EPILOG = """examples:
   mirada compare --out runs/first --budget 600updates                  # the embedded corpus, four systems
@@ -55,8 +56,8 @@ def run(arguments: Sequence[str]) -> int:
         batch_size=values.decode_batch_size,
         quiet=values.quiet,
     )
-    results = compare(request, lambda line: print(line, file=sys.stderr, flush=True), resume=values.resume)
-    print(request.out / "report.html")
+    results = compare(request, tell, resume=values.resume)
+    print(terminal(str(request.out / "report.html")))
     return 1 if any(system["failed"] for system in results["systems"]) else 0
 
 

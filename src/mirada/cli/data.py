@@ -10,6 +10,7 @@ from mirada.cli import say
 from mirada.cli.flags import Parser, add_options, collect, positive
 from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, DataError, suggestion
+from mirada.escape import terminal
 
 FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
 MANY = 100_000
@@ -72,7 +73,7 @@ def make(arguments: Sequence[str]) -> int:
     progress = _progress(values.pairs, needed)
     splits = make_splits(values.pairs, seed=values.seed, max_words=values.max_words, progress=progress)
     for path in write_splits(splits, Path(values.out), force=values.force):
-        print(path)
+        print(terminal(str(path)))
     return 0
 
 

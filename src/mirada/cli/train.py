@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.config.configfile import load_yaml, parse
+from mirada.escape import terminal
 
 EPILOG = """examples:
   mirada train --src train.en --tgt train.es --model-dir runs/luong --decoder luong --score general
@@ -42,5 +43,5 @@ def run(arguments: Sequence[str]) -> int:
     from mirada.train.progress import Monitor
 
     result = train(config, monitor=Monitor(quiet=values.quiet))
-    print(result.folder)
+    print(terminal(str(result.folder)))
     return 0

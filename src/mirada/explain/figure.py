@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirada.errors import ConfigError
-from mirada.explain.lines import visible
+from mirada.escape import terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ def heatmap_figure(weights: np.ndarray, rows: Sequence[str], columns: Sequence[s
         raise ConfigError("figures need matplotlib: pip install 'mirada[figures]'") from None
 
     with mpl.rc_context(_style()):
-        return _initialised(weights, [visible(row) for row in rows], [visible(column) for column in columns], title)
+        return _initialised(weights, list(map(terminal, rows)), list(map(terminal, columns)), title)
 
 
 def image(figure: Figure, kind: str, *, warn: Callable[[str], None] | None = None) -> bytes:

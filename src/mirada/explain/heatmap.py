@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mirada.escape import terminal
+
 SHADES = " ░▒▓█"  # 0, and up to 25, 50, 75, 100 % of a look
 NARROWEST = 3  # cells a column takes when only its number fits
 
@@ -47,7 +49,7 @@ def cells(text: str) -> int:
 
 def _shown(label: str, most: int) -> str:
     """A label of at most so many cells, without control characters: a terminal would obey them."""
-    label = "".join("\ufffd" if unicodedata.category(char) == "Cc" else char for char in label)
+    label = terminal(label)
     if cells(label) <= most:
         return label
     while label and cells(label) >= most:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -77,11 +76,6 @@ def equation(left: str, values: np.ndarray, width: int, *, indent: int = 2) -> l
     if cells(shown) <= room and (room >= ROOM or len(values) <= 3):
         return [f"{' ' * indent}{left} = {shown}"]
     return [*folded(left, width, indent=indent), f"{' ' * (indent + 4)}= {vector(values, width - indent - 6)}"]
-
-
-def visible(token: str) -> str:
-    """A token without control characters, which a terminal would obey."""
-    return "".join("\ufffd" if unicodedata.category(char) == "Cc" else char for char in token)
 
 
 def shortened(text: str, most: int) -> str:

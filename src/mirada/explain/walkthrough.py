@@ -8,6 +8,7 @@ import numpy as np
 
 from mirada.data.vocabulary import BOS, SPECIAL_TOKENS
 from mirada.errors import ConfigError
+from mirada.escape import terminal
 from mirada.explain.edits import Edits, is_replaced
 from mirada.explain.heatmap import cells, terminal_map
 from mirada.explain.legend import HEAD, SOURCE, UNIT, Legend, describe
@@ -20,7 +21,6 @@ from mirada.explain.lines import (
     shortened,
     side_by_side,
     vector,
-    visible,
     weighted_sum,
 )
 from mirada.explain.record import Moment, Named, Trace
@@ -52,9 +52,9 @@ def compare(before: Trace, after: Trace, *, width: int = 80) -> str:
 
 def _summary(trace: Trace) -> list[str]:
     output = trace.output
-    tokens = " ".join(map(visible, output.tokens))
+    tokens = " ".join(map(terminal, output.tokens))
     score = f"score {number(output.score)}, ln p {number(output.log_probability)}"
-    return [edit_name(trace.edits) if trace.edits else "unedited", visible(output.text), tokens, score]
+    return [edit_name(trace.edits) if trace.edits else "unedited", terminal(output.text), tokens, score]
 
 
 def edit_name(edits: Edits) -> str:
@@ -79,13 +79,13 @@ def _head(trace: Trace, width: int) -> Iterator[str]:
     if trace.edits:
         yield from folded(f"edited: {edit_name(trace.edits)}", width)
     for name, tokens in (("source", trace.source.tokens), ("output", trace.output.tokens)):
-        yield from folded(f"{name}  " + " ".join(f"{j}:{visible(token)}" for j, token in enumerate(tokens, 1)), width)
+        yield from folded(f"{name}  " + " ".join(f"{j}:{terminal(token)}" for j, token in enumerate(tokens, 1)), width)
 
 
 def _step(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
     t = moment.step
     yield ""
-    previous, chosen = visible(moment.previous.token), visible(moment.chosen.token)
+    previous, chosen = terminal(moment.previous.token), terminal(moment.chosen.token)
     yield from folded(f"Step {t}: reads {previous}, writes {chosen}", width)
     yield from _tensors(trace, moment.tensors, t, width)
     yield from _choices(trace, moment, width)
@@ -131,7 +131,7 @@ def _rows(trace: Trace, name: str, tensors: Named, about: Legend, width: int) ->
 def _labels(trace: Trace, width: int) -> list[str]:
     """Number and token of each source token, all equally wide."""
     most = max(4, min(LABEL, width // 5))
-    tokens = [shortened(visible(token), most) for token in trace.source.tokens]
+    tokens = [shortened(terminal(token), most) for token in trace.source.tokens]
     size = max(map(cells, tokens))
     return [f"    {j:>2} {padded(token, size)}" for j, token in enumerate(tokens, start=1)]
 
@@ -153,7 +153,7 @@ def _heads(trace: Trace, values: np.ndarray, about: Legend, width: int) -> Itera
             continue
         labels = trace.source.tokens if about.axes[1] == SOURCE else (BEGIN, *trace.output.tokens)
         best = np.argsort(-row, kind="stable")[:4].tolist()
-        terms = [f"{number(float(row[j]))} {visible(labels[j])}" for j in best]
+        terms = [f"{number(float(row[j]))} {terminal(labels[j])}" for j in best]
         more = ["…"] if len(row) > len(best) else []
         yield from folded(f"{name}  {' · '.join([*terms, *more])}", width, indent=4)
 
@@ -164,7 +164,7 @@ def _choices(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
     read = describe(trace.model, readout, moment.step).symbol
     yield from folded(f"p(y_{moment.step}) = softmax(W_y {read} + b_y)", width, indent=2)
     listed = [*moment.top, *([] if any(choice.chosen for choice in moment.top) else [moment.chosen])]
-    tokens = [shortened(visible(choice.token), max(4, width // 3)) for choice in listed]
+    tokens = [shortened(terminal(choice.token), max(4, width // 3)) for choice in listed]
     for token, choice in zip(tokens, listed, strict=True):
         mark, given = "▸" if choice.chosen else " ", " (given)" if choice.chosen and moment.forced else ""
         ln = f"ln p = {number(choice.log_probability)}{given}"
@@ -174,7 +174,7 @@ def _choices(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
 def _result(trace: Trace, width: int) -> Iterator[str]:
     """The output, and its score written out."""
     output, n = trace.output, len(trace.steps)
-    yield from folded(f"Output  {visible(output.text)}", width)
+    yield from folded(f"Output  {terminal(output.text)}", width)
     if not output.finished:
         yield from folded("the limit was reached before </s>", width, indent=2)
     terms = " + ".join(f"ln p(y_{step.step})" for step in trace.steps[:2]) + (" + …" if n > 2 else "")

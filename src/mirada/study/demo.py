@@ -11,6 +11,7 @@ from mirada.config.configfile import parse
 from mirada.config.model import applicable
 from mirada.config.options import Config
 from mirada.corpora.grammar import AlignedPair, make_splits, write_splits
+from mirada.escape import terminal
 from mirada.evaluation.lengths import by_length
 from mirada.evaluation.metrics import evaluate
 from mirada.explain.heatmap import terminal_map
@@ -54,7 +55,7 @@ def demo(folder: Path, show: Callable[[str], None], *, seed: int = 1) -> None:
     splits = make_splits(PAIRS, seed=seed, max_words=LONGEST)
     data = folder / "data"
     write_splits(splits, data, force=True)
-    show(f"{len(splits.train)} English-Spanish pairs made by a grammar, in {data}")
+    show(f"{len(splits.train)} English-Spanish pairs made by a grammar, in {terminal(str(data))}")
     models = {}
     for name, options in SYSTEMS.items():
         show(f"\n{name}: training")
@@ -65,7 +66,7 @@ def demo(folder: Path, show: Callable[[str], None], *, seed: int = 1) -> None:
     show_translations(models, shown, show)
     show_attention(models["bahdanau"], QUESTION, show)
     show_lengths(models, splits.test, folder, show)
-    show(NEXT.format(question=QUESTION, folder=folder))
+    show(NEXT.format(question=QUESTION, folder=terminal(str(folder))))
 
 
 def configure(folder: Path, name: str, options: dict[str, Any], seed: int) -> Config:

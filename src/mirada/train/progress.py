@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Any
 
+from mirada.escape import terminal
+
 
 class Monitor:
     """Shows notes, a bar with tokens/s and time left, and one line a validation. `quiet` shows nothing."""
@@ -20,6 +22,7 @@ class Monitor:
         """Show one line, above the bar if there is one."""
         if self.quiet:
             return
+        line = terminal(line)
         try:
             if self._bar is not None:
                 self._bar.console.print(line, markup=False, highlight=False)
@@ -44,7 +47,7 @@ class Monitor:
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._task = self._bar.add_task(name, total=total, completed=done, speed="")
+        self._task = self._bar.add_task(terminal(name), total=total, completed=done, speed="")
         self._bar.start()
 
     def update(self, done: int, tokens: int, loss: float) -> None:

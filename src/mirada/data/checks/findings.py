@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from mirada.escape import terminal
+
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
@@ -72,7 +74,7 @@ def to_text(report: Report) -> str:
     lines += [line for finding in report.findings for line in _finding_lines(finding)]
     counts = [sum(finding.severity == severity for finding in report.findings) for severity in SEVERITIES]
     parts = [f"{n} {severity}{'' if n == 1 else 's'}" for n, severity in zip(counts, SEVERITIES, strict=True)]
-    return "\n".join([*lines, ", ".join(parts)])
+    return "\n".join(map(terminal, [*lines, ", ".join(parts)]))
 
 
 def _set_lines(summary: SetSummary) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -175,7 +176,7 @@ def _plan_models(request: Request) -> Plan:
 def _model_names(paths: tuple[str, ...]) -> dict[str, str]:
     """Name each model by the last part of its path, by more parts where that is not enough."""
     for depth in range(1, 10):
-        names = {"-".join(Path(path).parts[-depth:]).strip("/-"): path for path in paths}
+        names = {"-".join(Path(os.path.abspath(path)).parts[-depth:]).strip("/-"): path for path in paths}
         if len(names) == len(paths):
             return names
     raise ConfigError(f"the models {' '.join(paths)} cannot be told apart by their paths; rename their folders")

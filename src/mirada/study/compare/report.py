@@ -217,8 +217,8 @@ def _sentence_blocks(results: Results) -> list[Block]:
         ]
         blocks.append(Table(f"{number}. Item {sentence['item'] + 1}", ("", "text"), rows))
         if number <= ATTENTION_SHOWN:
-            maps = sentence["attention"].items()
-            blocks += [attention_map(f"attention-{number}-{name}", name, found) for name, found in maps]
+            maps = enumerate(sentence["attention"].items(), 1)  # numbers, for a name may be no file's
+            blocks += [attention_map(f"attention-{number}-{place}", *found) for place, found in maps]
     if blocks:
         what = (
             f"Scores are each sentence's own {results['metrics'][0]}, the mean over seeds; outputs and attention are "

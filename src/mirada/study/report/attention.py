@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
-
+from mirada.escape import terminal, xml
 from mirada.study.report.document import Map
 from mirada.study.report.figures import INK, PAPER
 
@@ -21,7 +20,7 @@ def draw_map(found: Map) -> str:
     body += [_column(left + CELL * (j + 0.5), top, label) for j, label in enumerate(columns)]
     for i, (label, weights) in enumerate(zip(rows, found.weights, strict=True)):
         y = top + CELL * i
-        body.append(f'<text x="{left - 4:g}" y="{y + 0.7 * CELL:g}" text-anchor="end">{escape(label)}</text>')
+        body.append(f'<text x="{left - 4:g}" y="{y + 0.7 * CELL:g}" text-anchor="end">{xml(label)}</text>')
         body += [_cell(left + CELL * j, y, weight) for j, weight in enumerate(weights)]
     style = f'font-family="sans-serif" font-size="12" fill="{INK}"'
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
@@ -29,7 +28,7 @@ def draw_map(found: Map) -> str:
 
 
 def _column(x: float, top: float, label: str) -> str:
-    return f'<text transform="translate({x + 4:g} {top - 4:g}) rotate(-90)">{escape(label)}</text>'
+    return f'<text transform="translate({x + 4:g} {top - 4:g}) rotate(-90)">{xml(label)}</text>'
 
 
 def _cell(x: float, y: float, weight: float) -> str:
@@ -38,5 +37,5 @@ def _cell(x: float, y: float, weight: float) -> str:
 
 
 def _label(token: str) -> str:
-    token = token.lstrip("▁") or token
+    token = terminal(token.lstrip("▁") or token)
     return token if len(token) <= MOST else token[: MOST - 1] + "…"

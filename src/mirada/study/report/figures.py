@@ -7,17 +7,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mirada.errors import ConfigError
+from mirada.escape import terminal
 from mirada.study.report.document import Plot, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 # Legible on white and on near black; the marks tell series apart without colour.
 COLOURS = ("#3d7fd0", "#d9742b", "#2f9e6e", "#b05cc6", "#cf4a5b", "#2a9db0", "#93733f", "#7d7f86")
 MARKS = "osD^vPX*"
 INK, PAPER = "#1b1c1f", "#ffffff"
 STYLE = {
+    "text.parse_math": False,  # a dollar is a dollar
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "mirada",
     "font.family": "sans-serif",
@@ -59,38 +62,41 @@ def _figure(plot: Plot) -> Figure:
 
     figure = Figure(figsize=(7.2, 4.0), layout="constrained")
     axes = figure.add_subplot()
+    handles = []
     for number, series in enumerate(plot.series):
         shift = 0.0 if plot.joined else 0.12 * (number - (len(plot.series) - 1) / 2)
-        _add(axes, series, number, plot.joined, shift)
-    axes.set_xlabel(plot.x_label)
-    axes.set_ylabel(plot.y_label)
+        handles.append(_add(axes, series, number, plot.joined, shift))
+    axes.set_xlabel(terminal(plot.x_label))
+    axes.set_ylabel(terminal(plot.y_label))
     if plot.log_x:
         axes.set_xscale("log")
     if plot.log_y:
         axes.set_yscale("log")
     if plot.ticks:
-        axes.set_xticks(range(len(plot.ticks)), labels=list(plot.ticks))
+        axes.set_xticks(range(len(plot.ticks)), labels=[_tick(tick) for tick in plot.ticks])
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if len(plot.series) > 1:
-        axes.legend(frameon=False)
+        # Named here, for a label of its own that begins with _ would be left out.
+        axes.legend(handles, [terminal(series.name) for series in plot.series], frameon=False)
     return figure
 
 
-def _add(axes: Axes, series: Series, number: int, joined: bool, shift: float) -> None:
+def _tick(label: str) -> str:
+    """A label, which may have a second line of ours."""
+    return "\n".join(map(terminal, label.split("\n")))
+
+
+def _add(axes: Axes, series: Series, number: int, joined: bool, shift: float) -> Line2D:
     colour = COLOURS[number % len(COLOURS)]
-    look: dict[str, Any] = {
-        "color": colour,
-        "marker": MARKS[number % len(MARKS)],
-        "markersize": 5,
-        "label": series.name,
-    }
+    style: dict[str, Any] = {"color": colour, "marker": MARKS[number % len(MARKS)], "markersize": 5}
     x = [place + shift for place in series.x]
-    axes.plot(x, series.y, linewidth=1.8 if joined else 0, **look)
+    (line,) = axes.plot(x, series.y, linewidth=1.8 if joined else 0, **style)
     if series.low and joined:
         axes.fill_between(x, series.low, series.high, color=colour, alpha=0.18, linewidth=0)
     elif series.low:
         axes.vlines(x, series.low, series.high, color=colour, linewidth=1.5)
+    return line
 
 
 def inline(svg: str, prefix: str) -> str:

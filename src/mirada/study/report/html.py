@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from html import escape
 
+from mirada.escape import xml
 from mirada.study.report.document import Block, Finding, Map, Report, Section, Table
 
 STYLE = """
@@ -33,39 +33,39 @@ figure.plot svg { width: 100%; height: auto; max-width: 46rem; }
 def to_html(report: Report, figures: Mapping[str, str]) -> str:
     """The whole page; `figures` holds the SVG of every plot and map by name."""
     sections = "\n".join(_section(section, figures) for section in report.sections)
-    title = escape(report.title)
+    title = xml(report.title)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
         f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
-        f'<p class="subtitle">{escape(report.subtitle)}</p>\n{sections}\n</body>\n</html>\n'
+        f'<p class="subtitle">{xml(report.subtitle)}</p>\n{sections}\n</body>\n</html>\n'
     )
 
 
 def _section(section: Section, figures: Mapping[str, str]) -> str:
     blocks = "\n".join(_block(block, figures) for block in section.blocks)
-    return f"<section>\n<h2>{escape(section.title)}</h2>\n{blocks}\n</section>"
+    return f"<section>\n<h2>{xml(section.title)}</h2>\n{blocks}\n</section>"
 
 
 def _block(block: Block, figures: Mapping[str, str]) -> str:
     if isinstance(block, str):
-        return f"<p>{escape(block)}</p>"
+        return f"<p>{xml(block)}</p>"
     if isinstance(block, Finding):
-        return f'<p class="finding">{escape(block.text)}</p>'
+        return f'<p class="finding">{xml(block.text)}</p>'
     if isinstance(block, Table):
         return _table(block)
     kind = "map" if isinstance(block, Map) else "plot"
-    caption = f"<figcaption>{escape(block.caption)}</figcaption>"
+    caption = f"<figcaption>{xml(block.caption)}</figcaption>"
     return f'<figure class="{kind}">{figures[block.name]}{caption}</figure>'
 
 
 def _table(table: Table) -> str:
-    header = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    header = "".join(f'<th scope="col">{xml(cell)}</th>' for cell in table.header)
     rows = "".join(f"<tr>{_cells(row)}</tr>\n" for row in table.rows)
     body = f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody>"
     kind = ' class="text"' if len(table.header) == 2 else ""
-    return f'<div class="wide"><table{kind}><caption>{escape(table.caption)}</caption>{body}</table></div>'
+    return f'<div class="wide"><table{kind}><caption>{xml(table.caption)}</caption>{body}</table></div>'
 
 
 def _cells(row: Iterable[str]) -> str:
-    return "".join(f'<td dir="auto">{escape(cell)}</td>' for cell in row)
+    return "".join(f'<td dir="auto">{xml(cell)}</td>' for cell in row)

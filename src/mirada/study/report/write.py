@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mirada.escape import csv_cell
 from mirada.files import write_atomic, write_text
 from mirada.study.report.attention import draw_map
 from mirada.study.report.document import Map, Plot, Report, Row
@@ -51,5 +52,5 @@ def to_csv(rows: Sequence[Row]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(Row._fields)
-    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    writer.writerows([csv_cell(value) if isinstance(value, str) else value for value in row] for row in rows)
     return stream.getvalue()
