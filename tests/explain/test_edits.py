@@ -10,7 +10,7 @@ import torch
 
 from explain_tools import GIVEN, SENTENCE, make, one, searching
 from mirada.errors import ConfigError
-from mirada.explain.edits import Edits, forced_weights, read_edits
+from mirada.explain.edits import Edits, read_edits, replaced_weights
 from mirada.explain.record import Trace
 from mirada.explain.trace import trace
 
@@ -27,11 +27,11 @@ def weights_under(edits: Edits, decoder: str = "luong") -> tuple[Trace, Trace]:
 def test_weights_by_hand() -> None:
     own = [0.5, 0.3, 0.2]
     uniform, diagonal, edge = Edits("uniform", from_step=2), Edits("diagonal", from_step=1), Edits("edge", (2, 3))
-    assert forced_weights(uniform, 1, own) is None
-    assert forced_weights(uniform, 2, own) == [1 / 3, 1 / 3, 1 / 3]
-    assert [forced_weights(diagonal, step, own) for step in (1, 3, 4)] == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
-    assert [forced_weights(edge, step, own) for step in (1, 2, 3)] == [None, [0, 0, 1], None]
-    assert forced_weights(Edits(no_input_feeding=True), 1, own) is None
+    assert replaced_weights(uniform, 1, own) is None
+    assert replaced_weights(uniform, 2, own) == [1 / 3, 1 / 3, 1 / 3]
+    assert [replaced_weights(diagonal, step, own) for step in (1, 3, 4)] == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
+    assert [replaced_weights(edge, step, own) for step in (1, 2, 3)] == [None, [0, 0, 1], None]
+    assert replaced_weights(Edits(no_input_feeding=True), 1, own) is None
 
 
 @pytest.mark.parametrize("decoder", WITH_ATTENTION)

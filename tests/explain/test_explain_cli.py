@@ -54,16 +54,17 @@ def test_a_file_of_json_verifies_and_an_altered_one_does_not(
     file = tmp_path / "traces.json"
     works("explain", folders[decoder], TEXT, "--format", "json", "--n-best", 2, "--output", file)
     good = works("explain", "--verify", file, folders[decoder])
-    assert good.lines[-1] == "every value agrees with the weights (tolerance 0.0001)"
+    assert good.lines[-1] == "every value agrees with the weights (tolerance 2e-08)"
     content = json.loads(file.read_text())
     right = content["traces"][1]["steps"][0]["logits"][7]
     content["traces"][1]["steps"][0]["logits"][7] = 99.5
     file.write_text(json.dumps(content))
     bad = mirada("explain", "--verify", file, folders[decoder])
     assert bad.code == 1
-    first, last = bad.lines[0], bad.lines[-1]
+    assert bad.lines[0] == "the file's content was changed: it has not the fingerprint that it names"
+    first, last = bad.lines[1], bad.lines[-1]
     assert first.startswith(f"trace 2, step 1, logits[8]: the file has 99.5, the weights give {right:.3f}"[:-1])
-    assert last == "NOT what follows from the weights (tolerance 0.0001)"
+    assert last == "NOT what follows from the weights (tolerance 2e-08)"
 
 
 def test_lines_of_a_file_and_its_blank_ones(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -87,8 +88,8 @@ def test_an_edit_shows_both_outputs_and_has_both_in_the_file(folders: dict[str, 
     assert text.lines[0].split("│")[0].strip() == "unedited"
     assert text.lines[0].split("│")[1].strip() == "attention diagonal from step 2"
     before, after = traces_of(works("explain", folders["luong"], TEXT, *flags, "--format", "json").output)
-    assert before["edits"] is None
-    assert after["edits"] == {
+    assert before["asked"]["edits"] is None
+    assert after["asked"]["edits"] == {
         "attention": "diagonal",
         "edge": None,
         "from_step": 2,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.errors import ConfigError, DataError, MiradaError
+from mirada.escape import terminal
 from mirada.files import write_atomic
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
 
     options = changed(translator.config.search, collect(values).get("search", {}))
     texts = [_traces(translator, text, values, options, edits) for text in _texts(values)]
-    _write(values, texts)
+    _write(values, translator, texts)
     return 0
 
 
@@ -152,11 +153,14 @@ def _traces(
         raise type(error)(f"{placed[0]}{error}") from None
 
 
-def _write(values: argparse.Namespace, texts: Sequence[tuple[list[Trace], list[Trace]]]) -> None:
+def _write(
+    values: argparse.Namespace, translator: Translator, texts: Sequence[tuple[list[Trace], list[Trace]]]
+) -> None:
     traces = [trace for before, after in texts for trace in (*before, *after)]
     if values.format == "text":
-        _put(values.output, _as_text(values.step, texts).encode())
-    elif values.format == "json":
+        _put(values.output, _as_text(values.step, texts, translator).encode())
+        return
+    if values.format == "json":
         from mirada.explain.record import document
 
         _put(values.output, document(traces).encode())
@@ -166,16 +170,28 @@ def _write(values: argparse.Namespace, texts: Sequence[tuple[list[Trace], list[T
         _put(values.output, page(traces).encode())
     else:
         _draw(values, traces)
+    _tell_agreement(translator, traces)
 
 
-def _as_text(step: int | None, texts: Sequence[tuple[list[Trace], list[Trace]]]) -> str:
+def _tell_agreement(translator: Translator, traces: Sequence[Trace]) -> None:
+    """Say, once for all traces, how near the model's own numbers are."""
+    from mirada.explain.agreement import agreement, worst
+
+    say(f"numbers by the equations in float64; {worst([agreement(translator, trace) for trace in traces])}")
+
+
+def _as_text(step: int | None, texts: Sequence[tuple[list[Trace], list[Trace]]], translator: Translator) -> str:
+    from mirada.explain.agreement import agreement
     from mirada.explain.walkthrough import compare, walkthrough
 
     width = shutil.get_terminal_size().columns
     parts = []
     for before, after in texts:
         parts += [compare(*pair, width=width) for pair in zip(before, after, strict=False)]
-        parts += [walkthrough(trace, width=width, step=step) for trace in after or before]
+        parts += [
+            walkthrough(trace, width=width, step=step, agreement=str(agreement(translator, trace)))
+            for trace in after or before
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -206,11 +222,14 @@ def _put(path: str | None, content: bytes) -> None:
 
 
 def _verify(path: Path, translator: Translator) -> int:
-    """Print what differs from the weights, and the largest difference of each tensor; 1 if anything is above."""
+    """Print what differs from what must be, and the largest difference of each tensor; 1 if anything does."""
+    from mirada.explain.agreement import worst
     from mirada.explain.verify import TOLERANCE, read_traces, summary, verify
 
-    verdicts = verify(read_traces(path), translator)
-    lines = [
+    content = read_traces(path)
+    verdicts = verify(content.traces, translator)
+    lines = [] if content.is_whole else ["the file's content was changed: it has not the fingerprint that it names"]
+    lines += [
         f"trace {number}, {leaf.where}: the file has {leaf.found!r}, the weights give {leaf.expected!r}"
         for number, verdict in enumerate(verdicts, start=1)
         for leaf in verdict.faults
@@ -218,9 +237,11 @@ def _verify(path: Path, translator: Translator) -> int:
     lines.append(f"{'name':<24} {'values':>9}  largest difference")
     rows = summary(verdicts)
     lines += [f"{row.name:<24} {row.values:>9,}  {row.difference:.1e}" for row in rows]
-    good = rows[-1].difference <= TOLERANCE
+    own = worst([verdict.own for verdict in verdicts if verdict.own is not None])
+    lines.append(str(own))
+    good = content.is_whole and own.is_near and rows[-1].difference <= TOLERANCE
     lines.append(
         f"{'every value agrees with' if good else 'NOT what follows from'} the weights (tolerance {TOLERANCE:g})"
     )
-    _put(None, ("\n".join(lines) + "\n").encode(errors="backslashreplace"))
+    _put(None, "".join(f"{terminal(line)}\n" for line in lines).encode())
     return 0 if good else 1

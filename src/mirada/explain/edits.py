@@ -16,8 +16,7 @@ from __future__ import annotations
 import copy
 import random
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -82,6 +81,25 @@ def _read_pair(text: str, separator: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[3])) if match and match[2] == separator else None
 
 
+def edits_from(values: Mapping[str, Any]) -> Edits:
+    """Edits from a file of traces. Raises ValueError or TypeError for what no file of ours holds."""
+    parts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    edits = Edits(**parts)
+    pairs = [pair for pair in (edits.edge, edits.drop_head) if pair is not None]
+    numbers = [value for value in (edits.from_step, edits.seed) if value is not None]
+    is_right = (
+        edits.attention in (None, *KINDS, "edge")
+        and (edits.edge is not None) == (edits.attention == "edge")
+        and type(edits.no_input_feeding) is bool
+        and all(len(pair) == 2 for pair in pairs)
+        and all(type(number) is int for number in (*numbers, *(part for pair in pairs for part in pair)))
+        and edits == normal(edits)
+    )
+    if not is_right:
+        raise ValueError(f"no edits: {dict(values)}")
+    return edits
+
+
 def check_model(edits: Edits, options: ModelConfig) -> None:
     """Raise ConfigError if a model with these options has not what is to be edited."""
     if edits.attention and options.decoder == "classic":
@@ -118,7 +136,7 @@ def is_replaced(edits: Edits, step: int) -> bool:
     return step == edits.edge[0] if edits.edge else step >= (edits.from_step or 0)
 
 
-def forced_weights(edits: Edits, step: int, own: list[float]) -> list[float] | None:
+def replaced_weights(edits: Edits, step: int, own: list[float]) -> list[float] | None:
     """The weights that replace a step's `own` ones, or None where these stay."""
     if not is_replaced(edits, step):
         return None
@@ -145,32 +163,27 @@ class Edited:
     def __init__(self, model: Any, edits: Edits):
         self._model, self._edits = model, edits
 
-    def encode(self, source: Tensor, lengths: Tensor, *, note: Any = None) -> Any:
+    def encode(self, source: Tensor, lengths: Tensor) -> Any:
         """Read one source `[1, S]`."""
-        return _listening(self._model.encode, note)(source, lengths)
+        return self._model.encode(source, lengths)
 
-    def start(self, memory: Any, *, note: Any = None) -> Counted:
+    def start(self, memory: Any) -> Counted:
         """The model's first state, with no step made."""
-        return Counted(0, _listening(self._model.start, note)(memory))
+        return Counted(0, self._model.start(memory))
 
-    def step(self, token: Tensor, state: Counted, memory: Any, *, note: Any = None) -> Any:
+    def step(self, token: Tensor, state: Counted, memory: Any) -> Any:
         """One step of `N` hypotheses."""
         number = state.steps + 1
-        forced = self._forced(token, state, memory)  # [1, N, S]
-        step = _listening(self._model.step, note)(token, state.inner, memory._replace(forced=forced))
+        step = self._model.step(token, state.inner, memory._replace(forced=self._replaced(token, state, memory)))
         return step._replace(state=Counted(number, step.state))
 
-    def _forced(self, token: Tensor, state: Counted, memory: Any) -> Tensor | None:
-        """The weights to look with; for the shuffled ones a first try tells the model's own."""
+    def _replaced(self, token: Tensor, state: Counted, memory: Any) -> Tensor | None:
+        """The weights to attend with `[1, N, S]`; for the shuffled ones a first try tells the model's own."""
         own = torch.zeros(len(token), memory.mask.size(1))  # only their number counts
         if self._edits.attention == "shuffled":
             own = self._model.step(token, state.inner, memory).attention
-        rows = [forced_weights(self._edits, state.steps + 1, row) for row in own.tolist()]
+        rows = [replaced_weights(self._edits, state.steps + 1, row) for row in own.tolist()]
         return None if None in rows else memory.states.new_tensor(rows)[None]
-
-
-def _listening(verb: Callable[..., Any], note: Any) -> Callable[..., Any]:
-    return verb if note is None else partial(verb, note=note)
 
 
 def edited(model: Any, edits: Edits | None, options: ModelConfig) -> Any:

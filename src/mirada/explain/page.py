@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from mirada.explain.trace import Trace, plain
+from mirada.explain.record import Trace, plain
 
 PLACE = "/*TRACES*/[]"
 

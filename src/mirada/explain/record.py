@@ -1,9 +1,11 @@
 """What a trace holds: every number of one output of one sentence, as named tuples, and as JSON.
 
-`plain` turns a trace into what the JSON file holds; a file is {"format": "mirada-trace", "version": 1, "traces": […]}.
-Field names below are the keys of the file, arrays are nested lists of numbers with nine significant digits (which is
-exact for float32). Tensors stand by name in the order of the system's own flow; `legend` says of each name its symbol,
-equation and what its axes are. Layers, heads, steps and source tokens are counted from 1.
+`plain` turns a trace into what the JSON file holds; a file is
+{"format": "mirada-trace", "version": 2, "fingerprint": "…", "traces": […]}.
+Field names below are the keys of the file, arrays are nested lists of numbers with nine significant digits; the
+`fingerprint` is that of the traces as they were written. Tensors stand by name in the order of the system's own flow;
+`legend` says of each name its symbol, equation and what its axes are. Layers, heads, steps and source tokens are
+counted from 1.
 
     recurrent encoder    x, then for each layer h.l, final.l, final_cell.l (LSTM); h, keys
     recurrent start      (c of Cho), s_0.l, cell_0.l (LSTM)
@@ -20,19 +22,29 @@ With an attention edit, e is the model's own score and alpha the weights put in 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirada.config.options import ModelConfig
+from mirada.config.options import ModelConfig, SearchConfig
 from mirada.explain.edits import Edits
 from mirada.explain.legend import Legend
 
-FORMAT, VERSION = "mirada-trace", 1
-WHOLE, BEGUN = "given output", "after a given beginning"
+FORMAT, VERSION = "mirada-trace", 2
 Named = dict[str, np.ndarray]
+
+
+class Asked(NamedTuple):
+    """What was asked of a text: all that an output and its numbers follow from, the model apart."""
+
+    search: SearchConfig
+    given: tuple[int, ...] = ()  # ids that the output begins with
+    whole: bool = False  # they are all of it, without </s>
+    edits: Edits | None = None
+    listed: int = 5  # choices at each step
 
 
 class Token(NamedTuple):
@@ -80,7 +92,7 @@ class Moment(NamedTuple):
 
     step: int  # from 1
     previous: Token  # y_{t-1}
-    forced: bool  # the token was given, not chosen
+    given: bool  # the token was given, not chosen
     tensors: Named
     logits: np.ndarray  # [V]
     top: tuple[Choice, ...]  # likeliest first
@@ -91,9 +103,9 @@ class Trace(NamedTuple):
     """One output of one text."""
 
     model: ModelConfig
-    method: str  # how the output was found, with WHOLE or BEGUN where it was given; at the end the score's alpha
+    asked: Asked
+    method: str  # how the output was found, in words
     rank: int  # among the outputs of this text, from 1
-    edits: Edits | None
     legend: dict[str, Legend]
     source: Source
     encoder: Named
@@ -102,17 +114,32 @@ class Trace(NamedTuple):
     output: Output
     attention: np.ndarray | None  # [steps, source tokens]; None for classic
 
+    @property
+    def edits(self) -> Edits | None:
+        """What was changed in the model."""
+        return self.asked.edits
+
+
+def method(asked: Asked) -> str:
+    """How an output was found, and the α of its score, in words."""
+    search = asked.search
+    found = "greedy" if search.beam_size == 1 else f"beam search, {search.beam_size} hypotheses"
+    chosen = ("sampling" if search.sample else found) + (", after a given beginning" if asked.given else "")
+    return f"{'given output' if asked.whole else chosen}, alpha {search.alpha}"
+
 
 def plain(value: Any) -> Any:
     """What JSON can hold: named tuples as objects, arrays and tuples as lists, numbers with nine digits."""
     if isinstance(value, ModelConfig):
-        return resolved(value)
-    if hasattr(value, "_asdict"):
-        return plain(value._asdict())
+        value = resolved(value)
+    elif isinstance(value, SearchConfig):
+        value = value.model_dump(mode="json")
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
     return float(f"{value:.9g}") if isinstance(value, float) else value
@@ -130,5 +157,13 @@ def resolved(options: ModelConfig) -> dict[str, Any]:
 
 def document(traces: Sequence[Trace]) -> str:
     """The JSON file of some traces, one line a trace."""
-    lines = ",\n".join(json.dumps(plain(one), ensure_ascii=False, allow_nan=False) for one in traces)
-    return f'{{"format": "{FORMAT}", "version": {VERSION}, "traces": [\n{lines}\n]}}\n'
+    content = [plain(one) for one in traces]
+    lines = ",\n".join(json.dumps(one, ensure_ascii=False, allow_nan=False) for one in content)
+    head = f'"format": "{FORMAT}", "version": {VERSION}, "fingerprint": "{fingerprint(content)}"'
+    return f'{{{head}, "traces": [\n{lines}\n]}}\n'
+
+
+def fingerprint(traces: Any) -> str:
+    """SHA-256 of traces as values, however they are laid out in a file."""
+    text = json.dumps(traces, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

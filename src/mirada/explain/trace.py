@@ -1,29 +1,28 @@
-"""Every number of one sentence: the search's path is made again, step by step, and the model tells all it computes.
+"""Every number of one sentence: the model's search finds the path, the papers' equations in NumPy tell the numbers.
 
-What a trace holds, and its JSON: record.py.
+The models know nothing of it. How near the model's own numbers are: agreement.py. What a trace holds, and its JSON:
+record.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from math import fsum
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from mirada.config.options import SearchConfig
-from mirada.data.vocabulary import BOS, EOS
+from mirada.config.options import ModelConfig, SearchConfig
+from mirada.data.tokenizer import Tokenizer
+from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.errors import ConfigError, DataError
-from mirada.explain.edits import Edits, check_model, check_range, edited, normal
+from mirada.explain.edits import Edits, check_model, check_range, edit_weights, edited, normal, replaced_weights
 from mirada.explain.legend import legend
-from mirada.explain.record import BEGUN, WHOLE, Choice, Moment, Named, Output, Source, Token, Trace, plain
+from mirada.explain.record import Asked, Choice, Moment, Output, Source, Token, Trace, method, plain
+from mirada.reference import Array, Run, Weights, systems
 from mirada.search.scheduler import Request, search_all, with_end
-from mirada.search.step import penalty, producible
 from mirada.translator import END, Translator
 
-__all__ = ["Trace", "plain", "read_source", "trace"]
+__all__ = ["Trace", "explain", "plain", "read_source", "trace"]
 
 
 class Path(NamedTuple):
@@ -31,18 +30,6 @@ class Path(NamedTuple):
 
     ids: tuple[int, ...]
     given: int
-
-
-class Setting(NamedTuple):
-    """What the outputs of a text have in common."""
-
-    translator: Translator
-    model: Any  # the translator's, perhaps edited
-    source: Source
-    method: str
-    edits: Edits | None
-    alpha: float
-    top_k: int
 
 
 def trace(
@@ -55,30 +42,34 @@ def trace(
     edits: Edits | None = None,
     top_k: int = 5,
 ) -> list[Trace]:
-    """Trace the `n_best` outputs of a text, best first; or the `reference`, or what follows a forced `prefix`.
+    """Trace the `n_best` outputs of a text, best first; or the `reference`, or what follows a given `prefix`.
 
     Raises DataError for a text without tokens, ConfigError for edits that this model or sentence does not allow.
     `replace_unk` does nothing here: the model's own choices are shown.
     """
     if reference is not None and prefix is not None:
         raise ConfigError("--reference and --force exclude each other: one gives the whole output, one its beginning")
-    source = read_source(translator, text, options.max_input_length)
-    given = translator.target_tokenizer.encode([reference or prefix or ""])[0]
+    given = tuple(translator.target_tokenizer.encode([reference or prefix or ""])[0])
+    return explain(translator, text, Asked(options, given, reference is not None, edits and normal(edits), top_k))
 
-    def paths(model: Any) -> list[Path]:
-        if reference is not None:
-            return [Path((*given, EOS), len(given) + 1)]
-        return _found(model, Request(list(source.ids), given, 0), options, translator.device)
 
-    model, settings = translator.model, translator.config.model
-    if edits is not None:
-        edits = normal(edits)
-        check_model(edits, settings)
-        check_range(edits, len(source.ids), max(len(path.ids) for path in paths(model)))
-        model = edited(model, edits, settings)
-    method = _method(options, whole=reference is not None, begun=bool(given))
-    setting = Setting(translator, model, source, method, edits, options.alpha, top_k)
-    return [_trace(setting, path, rank) for rank, path in enumerate(paths(model), start=1)]
+def explain(translator: Translator, text: str, asked: Asked) -> list[Trace]:
+    """What `trace` does, where the given tokens are ids."""
+    source = read_source(translator, text, asked.search.max_input_length)
+    model, weights, options = translator.model, weights_of(translator), translator.config.model
+    if asked.edits is not None:
+        check_model(asked.edits, options)
+        steps = max(len(path.ids) for path in _paths(translator, model, source, asked))
+        check_range(asked.edits, len(source.ids), steps)
+        model = edited(model, asked.edits, options)
+        edit_weights(weights, asked.edits, options)
+    paths = _paths(translator, model, source, asked)
+    return [_trace(translator, weights, source, asked, path, rank) for rank, path in enumerate(paths, start=1)]
+
+
+def weights_of(translator: Translator) -> Weights:
+    """The model's weights in float64, by their names in model.safetensors (and those that share them)."""
+    return {name: value.cpu().double().numpy().copy() for name, value in translator.model.state_dict().items()}
 
 
 def read_source(translator: Translator, text: str, most: int) -> Source:
@@ -93,88 +84,84 @@ def read_source(translator: Translator, text: str, most: int) -> Source:
     return Source(text, (*(piece.text for piece in pieces), END), ids, (*(piece.word for piece in pieces), None))
 
 
-def _method(options: SearchConfig, *, whole: bool, begun: bool) -> str:
-    """How the output was found, and the α of its score."""
-    found = "greedy" if options.beam_size == 1 else f"beam search, {options.beam_size} hypotheses"
-    chosen = ("sampling" if options.sample else found) + (f", {BEGUN}" if begun else "")
-    return f"{WHOLE if whole else chosen}, alpha {options.alpha}"
+def _paths(translator: Translator, model: Any, source: Source, asked: Asked) -> list[Path]:
+    if asked.whole:
+        return [Path((*asked.given, EOS), len(asked.given) + 1)]
+    request = Request(list(source.ids), list(asked.given), 0)
+    outputs = search_all(model, [request], asked.search, batch_size=1, device=translator.device)[0]
+    return [Path((*output.tokens, *[EOS] * output.finished), len(asked.given)) for output in outputs]
 
 
-def _found(model: Any, request: Request, options: SearchConfig, device: torch.device) -> list[Path]:
-    outputs = search_all(model, [request], options, batch_size=1, device=device)[0]
-    return [Path((*output.tokens, *[EOS] * output.finished), len(request.prefix)) for output in outputs]
-
-
-def _trace(setting: Setting, path: Path, rank: int) -> Trace:
-    """Go along a path, listening."""
-    options = setting.translator.config.model
-    encoder: Named = {}
-    start: Named = {}
-    with torch.inference_mode():
-        ids = torch.tensor([setting.source.ids], device=setting.translator.device)
-        memory = setting.model.encode(ids, torch.tensor([ids.size(1)], device=ids.device), note=_ear(encoder))
-        state = setting.model.start(memory, note=_ear(start))
-        steps = tuple(_moments(setting, path, memory, state))
-    names = [*encoder, *start, *(name for step in steps[:1] for name in step.tensors)]
-    looks = [step.tensors["alpha"] for step in steps if "alpha" in step.tensors]
+def _trace(translator: Translator, weights: Weights, source: Source, asked: Asked, path: Path, rank: int) -> Trace:
+    """Compute everything along a path."""
+    options, tokenizer = translator.config.model, translator.target_tokenizer
+    target = [BOS, *path.ids[:-1]]
+    rows = _replaced(asked.edits, options, weights, list(source.ids), target)
+    run = systems.run(options, weights, list(source.ids), target, replaced=rows)
+    steps = tuple(_moments(run, path, tokenizer, asked.listed))
+    attention = [step.tensors["alpha"] for step in steps if "alpha" in step.tensors]
     return Trace(
         options,
-        setting.method,
+        asked,
+        method(asked),
         rank,
-        setting.edits,
-        legend(options, names),
-        setting.source,
-        encoder,
-        start,
+        legend(options, [*run.encoder, *run.start, *steps[0].tensors]),
+        source,
+        run.encoder,
+        run.start,
         steps,
-        _output(setting, path, steps),
-        np.stack(looks) if looks else None,
+        _output(steps, asked.search.alpha, tokenizer),
+        np.stack(attention) if attention else None,
     )
 
 
-def _moments(setting: Setting, path: Path, memory: Any, state: Any) -> Iterator[Moment]:
-    tokenizer = setting.translator.target_tokenizer
-    for number, (previous, chosen) in enumerate(zip((BOS, *path.ids), path.ids, strict=False), start=1):
-        tensors: Named = {}
-        token = torch.tensor([previous], device=setting.translator.device)
-        step = setting.model.step(token, state, memory, note=_ear(tensors))
-        state = step.state
-        log_p = producible(step.logits)[0].log_softmax(0)  # [V]
-        best = log_p.topk(min(setting.top_k, len(log_p) - 2)).indices.tolist()  # two are never produced
+def _replaced(
+    edits: Edits | None, options: ModelConfig, weights: Weights, source: list[int], target: list[int]
+) -> list[Array | None]:
+    """The weights that replace each step's; to shuffle a step's own, all steps up to it are made once more."""
+    rows: list[Array | None] = []
+    if edits is None or edits.attention is None:
+        return rows
+    for t in range(len(target)):
+        own = np.zeros(len(source))  # only their number counts
+        if edits.attention == "shuffled":
+            own = systems.run(options, weights, source, target[: t + 1], replaced=rows).steps[-1]["alpha"]
+        row = replaced_weights(edits, t + 1, own.tolist())
+        rows.append(None if row is None else np.array(row))
+    return rows
+
+
+def log_softmax(logits: Array) -> Array:
+    """ln p of every token `[V]`, −∞ for <pad> and <s>: they are never produced."""
+    own = logits.copy()
+    own[[PAD, BOS]] = -np.inf
+    own -= own.max()
+    return np.asarray(own - np.log(np.exp(own).sum()))
+
+
+def _moments(run: Run, path: Path, tokenizer: Tokenizer, listed: int) -> list[Moment]:
+    moments = []
+    for t, (named, chosen) in enumerate(zip(run.steps, path.ids, strict=True)):
+        tensors = {name: value for name, value in named.items() if name != "logits"}
+        log_p = log_softmax(named["logits"])
+        # Rounded, so that what differs in the last bit between two machines stands in the same order on both.
+        best = np.argsort(-log_p.round(9), kind="stable")[: min(listed, len(log_p) - 2)].tolist()
         choices = [
-            Choice(i, tokenizer.token(i), float(log_p[i].exp()), float(log_p[i]), i == chosen) for i in (*best, chosen)
+            Choice(i, tokenizer.token(i), float(np.exp(log_p[i])), float(log_p[i]), i == chosen)
+            for i in (*best, chosen)
         ]
-        before, given = Token(previous, tokenizer.token(previous)), number <= path.given
-        yield Moment(number, before, given, tensors, _array(step.logits), tuple(choices[:-1]), choices[-1])
+        previous = path.ids[t - 1] if t else BOS
+        before = Token(previous, tokenizer.token(previous))
+        given = t < path.given
+        moments.append(Moment(t + 1, before, given, tensors, named["logits"], tuple(choices[:-1]), choices[-1]))
+    return moments
 
 
-def _output(setting: Setting, path: Path, steps: Sequence[Moment]) -> Output:
-    tokenizer, finished = setting.translator.target_tokenizer, path.ids[-1] == EOS
-    tokens = [step.chosen.token for step in steps]
+def _output(steps: Sequence[Moment], alpha: float, tokenizer: Tokenizer) -> Output:
+    ids, tokens = tuple(step.chosen.id for step in steps), tuple(step.chosen.token for step in steps)
+    finished = ids[-1] == EOS
     words = tokenizer.words(tokens[: len(tokens) - finished])
-    log_p, divisor = fsum(step.chosen.log_probability for step in steps), penalty(float(len(steps)), setting.alpha)
-    return Output(
-        tokenizer.decode(path.ids),
-        tuple(tokens),
-        path.ids,
-        (*words, *[None] * finished),
-        finished,
-        log_p,
-        setting.alpha,
-        divisor,
-        log_p / divisor,
-    )
-
-
-def _ear(heard: Named) -> Callable[[str, Tensor], None]:
-    """A note that keeps the only sentence's arrays by name."""
-
-    def note(name: str, tensor: Tensor) -> None:
-        heard[name] = _array(tensor)
-
-    return note
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    """The first row, in float32 at least."""
-    return tensor[0].to(torch.promote_types(tensor.dtype, torch.float32)).cpu().numpy()
+    total = sum(step.chosen.log_probability for step in steps)
+    divisor = ((5 + len(steps)) / 6) ** alpha
+    ends = [None] * finished
+    return Output(tokenizer.decode(ids), tokens, ids, (*words, *ends), finished, total, alpha, divisor, total / divisor)

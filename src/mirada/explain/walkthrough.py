@@ -29,11 +29,15 @@ LABEL = 16  # most cells of a token in a table
 BEGIN = SPECIAL_TOKENS[BOS]
 
 
-def walkthrough(trace: Trace, *, width: int = 80, step: int | None = None) -> str:
-    """The whole of a trace within `width` cells, or one step of it. Raises ConfigError if there is no such step."""
+def walkthrough(trace: Trace, *, width: int = 80, step: int | None = None, agreement: str = "") -> str:
+    """The whole of a trace within `width` cells, or one step of it; `agreement` says how near the model's numbers are.
+
+    Raises ConfigError if there is no such step.
+    """
     if step is not None and not 1 <= step <= len(trace.steps):
         raise ConfigError(f"--step {step}: no such step; this output has steps 1 to {len(trace.steps)}")
     lines = list(_head(trace, width))
+    lines += folded(f"numbers by the equations in float64; {agreement}", width) if agreement else []
     if step is not None:
         return "\n".join([*lines, *_step(trace, trace.steps[step - 1], width)])
     for title, tensors in (("Encoder", trace.encoder), ("Start", trace.start)):
@@ -166,7 +170,7 @@ def _choices(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
     listed = [*moment.top, *([] if any(choice.chosen for choice in moment.top) else [moment.chosen])]
     tokens = [shortened(terminal(choice.token), max(4, width // 3)) for choice in listed]
     for token, choice in zip(tokens, listed, strict=True):
-        mark, given = "▸" if choice.chosen else " ", " (given)" if choice.chosen and moment.forced else ""
+        mark, given = "▸" if choice.chosen else " ", " (given)" if choice.chosen and moment.given else ""
         ln = f"ln p = {number(choice.log_probability)}{given}"
         yield f"   {mark} {number(choice.probability):>7} {padded(token, max(map(cells, tokens)))} {ln}"
 

@@ -2,7 +2,7 @@
 
 Slow on purpose. Each file follows one paper's notation and names its equations; a matrix times a vector is the largest
 step anywhere. Weights are the arrays of a model's `state_dict()` under their names; nothing else of the models is known
-here. What is computed has the names under which the models tell it (`note`), so that both can be held side by side.
+here: `mirada explain` and the tests hold the models against it. What is computed has names, in the order of the flow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Array = np.ndarray
 Weights = dict[str, Array]
 CellState = tuple[Array, ...]  # (h,) or (h, c)
 Named = dict[str, Array]
-Forced = Sequence[Array | None]  # for each step weights over the source that replace the softmax; () for none
+Replaced = Sequence[Array | None]  # for each step weights over the source that replace the softmax; () for none
 
 
 class Design(NamedTuple):

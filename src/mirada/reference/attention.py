@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirada.reference import Array, Forced, Named, Weights
+from mirada.reference import Array, Named, Replaced, Weights
 
 
 def additive(weights: Weights, s: Array, h: Array) -> float:
@@ -63,8 +63,8 @@ def softmax(scores: Array, length: int) -> Array:
     return weights
 
 
-class Look(NamedTuple):
-    """What one query saw of the source."""
+class Attended(NamedTuple):
+    """What one query read of the source."""
 
     e: Array
     alpha: Array
@@ -75,16 +75,16 @@ class Look(NamedTuple):
         return self._asdict()
 
 
-def look(name: str, weights: Weights, s: Array, memory: list[Array], forced: Array | None) -> Look:
+def attend(name: str, weights: Weights, s: Array, memory: list[Array], replaced: Array | None) -> Attended:
     """Return e_j = score(s, h_j), α = softmax(e), and c = Σ_j α_j h_j (Bahdanau et al. 2015, equations 5 and 6)."""
     scores = np.array([SCORES[name](weights, s, h) for h in memory])
-    alpha = softmax(scores, len(memory)) if forced is None else forced
+    alpha = softmax(scores, len(memory)) if replaced is None else replaced
     context = np.zeros(len(memory[0]))
     for weight, h in zip(alpha, memory, strict=True):
         context = context + weight * h
-    return Look(scores, alpha, context)
+    return Attended(scores, alpha, context)
 
 
-def forced_at(forced: Forced, step: int) -> Array | None:
+def replaced_at(replaced: Replaced, step: int) -> Array | None:
     """The weights given for a step (from 0), if there are any."""
-    return forced[step] if step < len(forced) else None
+    return replaced[step] if step < len(replaced) else None

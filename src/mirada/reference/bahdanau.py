@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mirada.reference import Design, Forced, Run, Weights, layer_states, maxout, predict, under
-from mirada.reference.attention import forced_at, key, look
+from mirada.reference import Design, Replaced, Run, Weights, layer_states, maxout, predict, under
+from mirada.reference.attention import attend, key, replaced_at
 from mirada.reference.cells import stack_step, stacked
 from mirada.reference.encoder import bridged, encode
 
 
 def run(
-    design: Design, weights: Weights, source: list[int], target: list[int], *, deep: bool, forced: Forced = ()
+    design: Design, weights: Weights, source: list[int], target: list[int], *, deep: bool, replaced: Replaced = ()
 ) -> Run:
     """s_0 = tanh(W_s ←h_1); then attend, update, predict for each word. `deep` is the maxout readout."""
     memory, finals, encoder = encode(design, weights, source)
@@ -25,11 +25,11 @@ def run(
     states, steps = first, []
     for t, word in enumerate(target):
         y, s_prev = weights["embedding.weight"][word], states[-1][0]
-        looked = look(design.score, score, s_prev, memory, forced_at(forced, t))  # with s_{t-1}
-        states = stack_step(design.cell, cells, np.concatenate([y, looked.c]), states)
+        attended = attend(design.score, score, s_prev, memory, replaced_at(replaced, t))  # with s_{t-1}
+        states = stack_step(design.cell, cells, np.concatenate([y, attended.c]), states)
         s = states[-1][0]
-        seen = {"y": y, "s_prev": s_prev, **looked.named(), **layer_states(states)}
+        seen = {"y": y, "s_prev": s_prev, **attended.named(), **layer_states(states)}
         if deep:
-            s = seen["maxout"] = maxout(weights, s, y, looked.c)
+            s = seen["maxout"] = maxout(weights, s, y, attended.c)
         steps.append({**seen, "logits": predict(weights, s)})
     return Run(encoder, layer_states(first, start=True), steps)

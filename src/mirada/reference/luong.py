@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from mirada.reference import Design, Forced, Run, Weights, layer_states, predict, under
-from mirada.reference.attention import forced_at, key, look
+from mirada.reference import Design, Replaced, Run, Weights, layer_states, predict, under
+from mirada.reference.attention import attend, key, replaced_at
 from mirada.reference.cells import stack_step, stacked
 from mirada.reference.encoder import encode, first_states
 
 
 def run(
-    design: Design, weights: Weights, source: list[int], target: list[int], *, input_feeding: bool, forced: Forced = ()
+    design: Design,
+    weights: Weights,
+    source: list[int],
+    target: list[int],
+    *,
+    input_feeding: bool,
+    replaced: Replaced = (),
 ) -> Run:
     """Update, attend, predict from s̃_t (equations 5 and 6). With input feeding (section 3.3) the RNN reads [y; s̃]."""
     memory, finals, encoder = encode(design, weights, source)
@@ -29,8 +35,8 @@ def run(
         before = {"y": y, "s_prev": states[-1][0], **({"s_tilde_prev": s_tilde} if input_feeding else {})}
         states = stack_step(design.cell, cells, np.concatenate([y, s_tilde]) if input_feeding else y, states)
         s = states[-1][0]
-        looked = look(design.score, score, s, memory, forced_at(forced, t))  # with s_t
-        s_tilde = np.tanh(weights["w_c.weight"] @ np.concatenate([looked.c, s]))
-        seen = {**before, **layer_states(states), **looked.named(), "s_tilde": s_tilde}
+        attended = attend(design.score, score, s, memory, replaced_at(replaced, t))  # with s_t
+        s_tilde = np.tanh(weights["w_c.weight"] @ np.concatenate([attended.c, s]))
+        seen = {**before, **layer_states(states), **attended.named(), "s_tilde": s_tilde}
         steps.append({**seen, "logits": predict(weights, s_tilde)})
     return Run(encoder, layer_states(first, start=True), steps)

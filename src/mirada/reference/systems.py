@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from mirada.config.options import ModelConfig
-from mirada.reference import Design, Forced, Run, Weights, bahdanau, classic, luong, transformer
+from mirada.reference import Design, Replaced, Run, Weights, bahdanau, classic, luong, transformer
 
 
-def run(options: ModelConfig, weights: Weights, source: list[int], target: list[int], *, forced: Forced = ()) -> Run:
+def run(
+    options: ModelConfig, weights: Weights, source: list[int], target: list[int], *, replaced: Replaced = ()
+) -> Run:
     """Read a source (ids with </s>) and make a step for each of `target` (ids from <s> on)."""
     layers = (options.enc_layers, options.dec_layers)
     if options.decoder == "transformer":
         reader = transformer.Reader(weights, options.num_heads, pre_norm=options.norm == "pre")
-        return transformer.run(reader, source, target, layers=layers, forced=forced)
+        return transformer.run(reader, source, target, layers=layers, replaced=replaced)
     sides = (options.both_directions, options.reverse_source)
     design = Design(options.rnn_type, *sides, *layers, options.score_name or "")
     if options.decoder == "bahdanau":
-        return bahdanau.run(design, weights, source, target, deep=options.has_maxout, forced=forced)
+        return bahdanau.run(design, weights, source, target, deep=options.has_maxout, replaced=replaced)
     if options.decoder == "luong":
-        return luong.run(design, weights, source, target, input_feeding=options.feeds_input, forced=forced)
+        return luong.run(design, weights, source, target, input_feeding=options.feeds_input, replaced=replaced)
     return (classic.run_cho if options.feed_context else classic.run)(design, weights, source, target)

@@ -6,11 +6,12 @@ Nothing is cached and nothing is masked: a decoder position is simply handed the
 from __future__ import annotations
 
 from math import cos, sin, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from mirada.reference import Array, Forced, Named, Run, Weights, numbered, predict, under
-from mirada.reference.attention import forced_at, softmax
+from mirada.reference import Array, Named, Replaced, Run, Weights, numbered, predict, under
+from mirada.reference.attention import replaced_at, softmax
 
 
 def position(place: int, size: int) -> Array:
@@ -44,30 +45,46 @@ def by_head(weights: Weights, heads: int, xs: list[Array]) -> list[list[Array]]:
     return [np.split(affine(weights, x), heads) for x in xs]
 
 
-def attend(weights: Weights, heads: int, query: Array, seen: list[Array], forced: Array | None = None) -> Named:
+class KeyValue(NamedTuple):
+    """Keys and values of the positions that may be attended to, each cut into the heads' parts."""
+
+    keys: list[list[Array]]
+    values: list[list[Array]]
+
+    def up_to(self, place: int) -> KeyValue:
+        """Those of positions 0 to `place`."""
+        return KeyValue(self.keys[: place + 1], self.values[: place + 1])
+
+
+def key_value(weights: Weights, heads: int, xs: list[Array]) -> KeyValue:
+    """K and V of every position."""
+    return KeyValue(by_head(under(weights, "k"), heads, xs), by_head(under(weights, "v"), heads, xs))
+
+
+def attend(weights: Weights, query: Array, seen: KeyValue, replaced: Array | None = None) -> Named:
     """Section 3.2: head_i = softmax(q_i K_iᵀ / √d_k) V_i; MultiHead = W_o [head_1; …; head_h]."""
+    (keys, values), heads = seen, len(seen.keys[0])
     q = by_head(under(weights, "q"), heads, [query])[0]
-    keys, values = (by_head(under(weights, name), heads, seen) for name in ("k", "v"))
-    scores, alpha = np.zeros((heads, len(seen))), np.zeros((heads, len(seen)))
+    scores, alpha = np.zeros((heads, len(keys))), np.zeros((heads, len(keys)))
     outputs = np.zeros((heads, len(q[0])))
     for i in range(heads):
-        for j in range(len(seen)):
+        for j in range(len(keys)):
             scores[i, j] = q[i] @ keys[j][i] / sqrt(len(q[i]))
-        alpha[i] = softmax(scores[i], len(seen)) if forced is None else forced
-        for j in range(len(seen)):
+        alpha[i] = softmax(scores[i], len(keys)) if replaced is None else replaced
+        for j in range(len(keys)):
             outputs[i] += alpha[i, j] * values[j][i]
     output = affine(under(weights, "o"), np.concatenate(list(outputs)))
     return {"e": scores, "alpha": alpha, "heads": outputs, "c": output}
 
 
-def of_itself(looked: Named) -> Named:
+def of_itself(attended: Named) -> Named:
     """The names of attention within one side."""
-    return {f"self_{name}": value for name, value in looked.items()}
+    return {f"self_{name}": value for name, value in attended.items()}
 
 
-def together(looks: list[Named]) -> Named:
-    """The looks of all positions side by side; the axis of positions stands behind that of the heads."""
-    return {name: np.stack([look[name] for look in looks], axis=looks[0][name].ndim - 1) for name in looks[0]}
+def together(each: list[Named]) -> Named:
+    """The attention of all positions side by side; the axis of positions stands behind that of the heads."""
+    return {name: np.stack([one[name] for one in each], axis=each[0][name].ndim - 1) for name in each[0]}
 
 
 def feed_forward(weights: Weights, x: Array) -> Array:
@@ -95,29 +112,31 @@ class Reader:
         return layer_norm(under(self.weights, name), x) if self.pre_norm else x
 
     def encoder_layer(self, layer: Weights, xs: list[Array]) -> tuple[list[Array], Named]:
-        """Every position looks at every position, then goes through the feed-forward network."""
+        """Every position attends to every position, then goes through the feed-forward network."""
         ready = self.before(layer, 0, xs)
-        looks = [attend(under(layer, "self_heads"), self.heads, x, ready) for x in ready]
-        xs = self.after(layer, 0, xs, [look["c"] for look in looks])
+        own = under(layer, "self_heads")
+        seen = key_value(own, self.heads, ready)
+        around = [attend(own, x, seen) for x in ready]
+        xs = self.after(layer, 0, xs, [one["c"] for one in around])
         fed = [feed_forward(layer, x) for x in self.before(layer, 1, xs)]
         xs = self.after(layer, 1, xs, fed)
-        named = {f"enc_{name}": value for name, value in of_itself(together(looks)).items()}
+        named = {f"enc_{name}": value for name, value in of_itself(together(around)).items()}
         return xs, {**named, "enc_ff": np.array(fed), "h": np.array(xs)}
 
     def decoder_layer(
-        self, layer: Weights, xs: list[Array], memory: list[Array], forced: Forced
+        self, layer: Weights, xs: list[Array], source: KeyValue, replaced: Replaced
     ) -> tuple[list[Array], list[Named]]:
-        """Position t looks at positions 1 … t, then at the source, then goes through the feed-forward network."""
-        ready = self.before(layer, 0, xs)
-        back = [attend(under(layer, "self_heads"), self.heads, x, ready[: t + 1]) for t, x in enumerate(ready)]
-        xs = self.after(layer, 0, xs, [look["c"] for look in back])
+        """Position t attends to positions 1 … t, then to the source, then goes through the feed-forward network."""
+        ready, own, cross = self.before(layer, 0, xs), under(layer, "self_heads"), under(layer, "cross_heads")
+        seen = key_value(own, self.heads, ready)
+        back = [attend(own, x, seen.up_to(t)) for t, x in enumerate(ready)]
+        xs = self.after(layer, 0, xs, [one["c"] for one in back])
         ready = self.before(layer, 1, xs)
-        cross = under(layer, "cross_heads")
-        looks = [attend(cross, self.heads, x, memory, forced_at(forced, t)) for t, x in enumerate(ready)]
-        xs = self.after(layer, 1, xs, [look["c"] for look in looks])
+        over = [attend(cross, x, source, replaced_at(replaced, t)) for t, x in enumerate(ready)]
+        xs = self.after(layer, 1, xs, [one["c"] for one in over])
         fed = [feed_forward(layer, x) for x in self.before(layer, 2, xs)]
         xs = self.after(layer, 2, xs, fed)
-        named = [{**of_itself(back[t]), **looks[t], "ff": fed[t], "s": xs[t]} for t in range(len(xs))]
+        named = [{**of_itself(back[t]), **over[t], "ff": fed[t], "s": xs[t]} for t in range(len(xs))]
         return xs, named
 
     def encode(self, source: list[int], layers: int) -> tuple[list[Array], Named]:
@@ -130,23 +149,24 @@ class Reader:
         memory = [self.last("encoder_norm", x) for x in xs]
         return memory, {**named, "h": np.array(memory)}
 
-    def keys(self, memory: list[Array], layer: int) -> Named:
-        """A decoder layer's keys and values of the source, [head, S, d_k] each."""
-        cross = under(self.weights, f"decoder.{layer}.cross_heads")
-        pairs = {"keys": by_head(under(cross, "k"), self.heads, memory)}
-        pairs["values"] = by_head(under(cross, "v"), self.heads, memory)
-        return numbered({name: np.array(parts).transpose(1, 0, 2) for name, parts in pairs.items()}, layer)
+    def source(self, memory: list[Array], layer: int) -> KeyValue:
+        """A decoder layer's keys and values of the source."""
+        return key_value(under(self.weights, f"decoder.{layer}.cross_heads"), self.heads, memory)
 
 
-def run(reader: Reader, source: list[int], target: list[int], *, layers: tuple[int, int], forced: Forced = ()) -> Run:
+def run(
+    reader: Reader, source: list[int], target: list[int], *, layers: tuple[int, int], replaced: Replaced = ()
+) -> Run:
     """Encode, then decode all positions; alpha without a layer is the mean over the last layer's heads."""
     weights = reader.weights
     memory, encoder = reader.encode(source, layers[0])
     ys = embed(weights["embedding.weight"], target)
     steps: list[Named] = [{"y": y} for y in ys]
     for number in range(layers[1]):
-        encoder |= reader.keys(memory, number)
-        ys, seen = reader.decoder_layer(under(weights, f"decoder.{number}"), ys, memory, forced)
+        source_seen = reader.source(memory, number)
+        parts = {name: np.array(part).transpose(1, 0, 2) for name, part in source_seen._asdict().items()}  # [h, S, d_k]
+        encoder |= numbered(parts, number)
+        ys, seen = reader.decoder_layer(under(weights, f"decoder.{number}"), ys, source_seen, replaced)
         for step, named in zip(steps, seen, strict=True):
             step.update(numbered(named, number))
     for step, y in zip(steps, ys, strict=True):
