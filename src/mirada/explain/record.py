@@ -157,7 +157,11 @@ def resolved(options: ModelConfig) -> dict[str, Any]:
 
 def document(traces: Sequence[Trace]) -> str:
     """The JSON file of some traces, one line a trace."""
-    content = [plain(one) for one in traces]
+    return as_file([plain(one) for one in traces])
+
+
+def as_file(content: Sequence[dict[str, Any]]) -> str:
+    """The same of traces as `plain` gives them."""
     lines = ",\n".join(json.dumps(one, ensure_ascii=False, allow_nan=False) for one in content)
     head = f'"format": "{FORMAT}", "version": {VERSION}, "fingerprint": "{fingerprint(content)}"'
     return f'{{{head}, "traces": [\n{lines}\n]}}\n'

@@ -152,6 +152,7 @@ class ExplainAnswer(BaseModel):
 
     format: str
     version: int
+    fingerprint: str = Field(description="SHA-256 of the traces as values")
     traces: list[dict[str, Any]]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from mirada.explain.record import FORMAT, VERSION, plain
+from mirada.explain.record import as_file, plain
 from mirada.explain.trace import trace
 from mirada.serving.schemas import ExplainRequest
 
@@ -35,4 +34,4 @@ def document(translator: Translator, body: ExplainRequest, *, options: SearchCon
         for one in traces:
             for step in one["steps"]:
                 step.pop("logits", None)
-    return json.dumps({"format": FORMAT, "version": VERSION, "traces": traces}, ensure_ascii=False).encode()
+    return as_file(traces).encode()
