@@ -20,8 +20,8 @@ from mirada.errors import ConfigError, DataError, TrainingError
 from mirada.study.compare import items
 from mirada.study.compare.comparison import compare
 from mirada.study.compare.items import NO_GOLD, Gold, Item, read_gold, read_items, to_items
-from mirada.study.compare.jobs import read_json, write_json
 from mirada.study.compare.report import make_report, make_rows
+from mirada.study.compare.stored import read_json, write_json
 from mirada.study.report.document import Table
 
 LINKS = ["0-0 1-1 2-2", "0-0 1p1", "", "0-0", "1-1", "0p1"]

@@ -21,7 +21,8 @@ from mirada.errors import ConfigError, TrainingError
 from mirada.evaluation.metrics import evaluate
 from mirada.study.compare import worker
 from mirada.study.compare.comparison import compare
-from mirada.study.compare.jobs import Job, StoppedError
+from mirada.study.compare.jobs import StoppedError
+from mirada.study.compare.stored import Job
 from mirada.translator import load
 
 

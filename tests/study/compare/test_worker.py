@@ -11,7 +11,7 @@ from mirada.files import locked
 from mirada.store import checkpoint
 from mirada.study.compare import worker
 from mirada.study.compare.comparison import compare
-from mirada.study.compare.jobs import read_job, read_json, write_json
+from mirada.study.compare.stored import read_job, read_json, write_json
 from mirada.translator import load
 
 

@@ -20,8 +20,9 @@ from mirada.study.bottleneck.translation import (
     lengths_results,
     plan_translation,
 )
-from mirada.study.compare.jobs import Launch, Task, failure, plain, prepare, read_json, run_all, state, write_json
+from mirada.study.compare.jobs import Launch, Task, prepare, run_all, state
 from mirada.study.compare.results import environment
+from mirada.study.compare.stored import failure, plain, read_json, write_json
 from mirada.study.report.figures import require_matplotlib
 from mirada.study.report.write import write_report
 
@@ -99,7 +100,7 @@ def _cost(request: Request, show: Show) -> dict[str, Any]:
     path, sizes = request.out / COST, plain(cost_sizes(request))
     if not path.exists():
         write_json(path, {**sizes, **cost_results(request, show)})
-    found: dict[str, Any] = read_json(path)
+    found: dict[str, Any] = read_json(path, dict)
     if {name: found.get(name) for name in sizes} != sizes:
         raise ConfigError(f"{path} was measured with other settings; remove it, or choose another --out")
     return found

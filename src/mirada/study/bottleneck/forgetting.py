@@ -17,8 +17,9 @@ from mirada.evaluation.bootstrap import SAMPLES, SEED, percentiles
 from mirada.evaluation.metrics import FloatArray
 from mirada.study.bottleneck.settings import Request, Settings
 from mirada.study.compare import items
-from mirada.study.compare.jobs import TEST, read_json, state
+from mirada.study.compare.jobs import state
 from mirada.study.compare.runs import Place, System, share, trained_system
+from mirada.study.compare.stored import read_positions
 from mirada.study.compare.systems import ENDLESS, system_config
 
 TASKS = ("copy", "reverse")
@@ -113,7 +114,7 @@ def forgetting_results(request: Request, conditions: Sequence[Condition]) -> dic
     for condition in conditions:
         done = [task for task in condition.runs.tasks if state(task.folder) == "done"]
         if done:
-            hits = [np.array(read_json(task.folder / TEST)["hits"], dtype=np.float64) for task in done]
+            hits = [np.array(read_positions(task.folder)["hits"], dtype=np.float64) for task in done]
             by_output = np.mean(hits, axis=0)  # [items, positions]
             by_source = by_output if condition.task == "copy" else by_output[:, ::-1]
             row = {"task": condition.task, "system": condition.system, "reversed_source": condition.reversed_source}

@@ -22,8 +22,9 @@ from mirada.evaluation.compare import TASK_METRICS, Measured
 from mirada.evaluation.metrics import FloatArray, better
 from mirada.study.bottleneck.pairs import split_pairs
 from mirada.study.bottleneck.settings import Request
-from mirada.study.compare.jobs import OUTPUTS, TEST, read_json, state
+from mirada.study.compare.jobs import state
 from mirada.study.compare.runs import Place, Shared, System, share, trained_system
+from mirada.study.compare.stored import read_outputs, read_tested
 from mirada.study.compare.systems import ENDLESS, system_config, system_options
 
 
@@ -105,7 +106,7 @@ def finished(found: Translation) -> dict[str, Group]:
     references = [item.references for item in found.shared.items]
     done = {system.name: [task for task in system.tasks if state(task.folder) == "done"] for system in found.systems}
     return {
-        name: Group([read_json(task.folder / OUTPUTS) for task in tasks], references)
+        name: Group([read_outputs(task.folder, len(references)) for task in tasks], references)
         for name, tasks in done.items()
         if tasks
     }
@@ -115,7 +116,7 @@ def parameters(found: Translation, name: str) -> int:
     """Weights of a system."""
     system = next(system for system in found.systems if system.name == name)
     done = next(task for task in system.tasks if state(task.folder) == "done")
-    return int(read_json(done.folder / TEST)["parameters"])
+    return int(read_tested(done.folder)["parameters"])
 
 
 def lengths_results(request: Request, found: Translation) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from mirada.errors import ConfigError, TrainingError
 from mirada.files import locked
-from mirada.study.compare.jobs import Launch, plain, prepare, run_all
+from mirada.study.compare.jobs import Launch, prepare, run_all
 from mirada.study.compare.plan import Request, make_plan
 from mirada.study.compare.report import conclusion, make_report, make_rows
 from mirada.study.compare.results import collect
+from mirada.study.compare.stored import plain
 from mirada.study.report.figures import require_matplotlib
 from mirada.study.report.write import write_report
 

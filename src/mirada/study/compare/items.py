@@ -126,7 +126,7 @@ def write_parts(folder: Path, contents: Mapping[str, str]) -> None:
         path = folder / f"{name}.jsonl"
         if not path.exists():
             write_text(path, text)
-        elif path.read_text(encoding="utf-8") != text:
+        elif not path.is_file() or path.read_bytes() != text.encode():
             what = "pairs or gold links" if name == "test" else "pairs"
             raise TrainingError(f"{path} holds other {what} than those given now; choose another --out")
 
@@ -138,7 +138,7 @@ def write_items(folder: Path, found: list[Item], gold: Gold | None) -> Tested:
     and if there are other items or links.
     """
     path, bare = folder / "test.jsonl", [item._replace(links=None) for item in found]
-    if gold is not None and path.exists() and path.read_text(encoding="utf-8") == item_lines(bare):
+    if gold is not None and path.is_file() and path.read_bytes() == item_lines(bare).encode():
         if gold.file is not None:
             raise TrainingError(f"{path} was written without gold links; leave --gold out, or choose another --out")
         return Tested(bare, None, NO_GOLD)

@@ -10,7 +10,6 @@ done stands in files, so a job that was stopped or killed anywhere goes on where
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -18,33 +17,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from mirada.errors import ConfigError, MiradaError, ModelFolderError
-from mirada.evaluation.units import Units
-from mirada.files import write_text
+from mirada.errors import ConfigError, MiradaError
+from mirada.study.compare.stored import FAILED, JOB, TEST, Job, failure, plain, read_job, write_json
 
-JOB, TRAINING, TEST, OUTPUTS, FAILED = "job.json", "training.json", "test.json", "outputs.json", "failed.json"
 STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGINT, -signal.SIGTERM)
-
-
-class Job(NamedTuple):
-    """What to do, as plain values.
-
-    `training` holds all options of a training, or None to test the model that stands in `model`; `test` is a file of
-    items (`{"source": …, "references": […]}` a line); `measure` is `search` (outputs and their speed) or `positions`
-    (forced decoding, right or wrong at every output position); `tokenizers` names a folder with those the training must
-    arrive at; `units` says what the items' gold links count, or is None where they have none.
-    """
-
-    training: dict[str, Any] | None
-    model: str
-    test: str
-    search: dict[str, Any]
-    batch_size: int
-    device: str
-    measure: str
-    tokenizers: str | None
-    quiet: bool
-    units: Units | None = None
 
 
 class Task(NamedTuple):
@@ -63,31 +39,6 @@ class StoppedError(MiradaError):
     """The work was asked to stop, and has saved where it was."""
 
     exit_code = 130
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON, atomically."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def plain(content: Any) -> Any:
-    """The same as JSON has it: what is returned and what is written are then equal."""
-    return json.loads(json.dumps(content))
-
-
-def read_json(path: Path) -> Any:
-    """Read JSON; raises ModelFolderError if it is missing or damaged."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelFolderError(
-            f"{path}: missing or damaged ({error}); remove its folder to do that part anew"
-        ) from None
-
-
-def read_job(folder: Path) -> Job:
-    """Read what is to be done in a folder."""
-    return Job(**read_json(folder / JOB))
 
 
 def state(folder: Path) -> str:
@@ -110,7 +61,7 @@ def prepare(task: Task, *, resume: bool) -> None:
         return
     if not resume:
         raise ConfigError(f"{task.folder} holds a run already; add --resume to go on with it, or choose another --out")
-    if changed := _changes(read_json(path), todo):
+    if changed := _changes(read_job(task.folder)._asdict(), todo):
         raise ConfigError(
             f"{task.folder} was begun with other options ({'; '.join(changed[:3])}); choose another --out, "
             "or give the same options to go on"
@@ -148,11 +99,6 @@ def run_all(tasks: list[Task], show: Callable[[str], None], *, launch: Launch | 
             write_json(task.folder / FAILED, {"error": _how_it_ended(code)})
         if state(task.folder) == "failed":
             show(f"{where}: failed: {failure(task.folder)}")
-
-
-def failure(folder: Path) -> str:
-    """Why a job failed, in one line."""
-    return str(read_json(folder / FAILED)["error"])
 
 
 def _how_it_ended(code: int) -> str:

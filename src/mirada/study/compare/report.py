@@ -103,7 +103,7 @@ def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Table
         values = [_interval(system["metrics"][metric]) for metric in metrics]
         row = [system["name"], numbers.count(system["parameters"]), *values, p]
         row += [numbers.count(cost.get("tokens_per_second")), numbers.duration(cost.get("training_seconds"))]
-        row += [numbers.value(cost["sentences_per_second"]), _memory(cost)]
+        row += [numbers.value(cost.get("sentences_per_second")), _memory(cost)]
         rows.append([*row, numbers.value(system["entropy"], 2), *_alignment(results, system)])
     arrows = ", ".join(f"{metric} {'↓' if better(metric) == 'lower' else '↑'}" for metric in metrics)
     items = results["conditions"]["test items"]
@@ -117,7 +117,7 @@ def _alignment(results: Results, system: Mapping[str, Any]) -> list[str]:
 
 
 def _memory(cost: Mapping[str, float]) -> str:
-    host = f"{numbers.count(cost['peak_memory_mib'])} ({numbers.count(cost['memory_before_mib'])})"
+    host = f"{numbers.count(cost.get('peak_memory_mib'))} ({numbers.count(cost.get('memory_before_mib'))})"
     gpu = cost.get("peak_gpu_memory_mib")
     return host if gpu is None else f"{host}, GPU {numbers.count(gpu)}"
 

@@ -14,9 +14,10 @@ from mirada.config.options import SearchConfig
 from mirada.evaluation import compare as arithmetic
 from mirada.evaluation.alignment import parse_links
 from mirada.evaluation.bootstrap import SAMPLES
-from mirada.study.compare.jobs import OUTPUTS, TEST, TRAINING, Task, failure, read_json, state
+from mirada.study.compare.jobs import Task, state
 from mirada.study.compare.plan import Plan
 from mirada.study.compare.runs import System
+from mirada.study.compare.stored import failure, read_outputs, read_tested, read_trained
 from mirada.translator import load
 
 ALIGNMENT = ("aer", "precision", "recall")
@@ -35,7 +36,7 @@ class Finished(NamedTuple):
 def collect(plan: Plan, *, samples: int = SAMPLES) -> dict[str, Any]:
     """Put the results of all runs together; systems without a finished run have no numbers, but their reasons."""
     references = [item.references for item in plan.items]
-    done = {system.name: _finished(system) for system in plan.systems}
+    done = {system.name: _finished(system, len(references)) for system in plan.systems}
     measured = {
         name: {
             metric: arithmetic.measure(found.outputs, references, metric, samples=samples) for metric in plan.metrics
@@ -83,14 +84,14 @@ def _alignment(tests: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
     return {name: fmean(one[name] for one in found) for name in ALIGNMENT} if found else None
 
 
-def _finished(system: System) -> Finished:
+def _finished(system: System, items: int) -> Finished:
     tasks = tuple(task for task in system.tasks if state(task.folder) == "done")
     trained = [task for task in tasks if task.job.training is not None]
     return Finished(
         tasks,
-        [read_json(task.folder / TEST) for task in tasks],
-        [read_json(task.folder / TRAINING) for task in trained],
-        [read_json(task.folder / OUTPUTS) for task in tasks],
+        [read_tested(task.folder) for task in tasks],
+        [read_trained(task.folder) for task in trained],
+        [read_outputs(task.folder, items) for task in tasks],
     )
 
 

@@ -12,7 +12,8 @@ from mirada.errors import ConfigError
 from mirada.evaluation.units import Units
 from mirada.store import checkpoint
 from mirada.study.compare import items
-from mirada.study.compare.jobs import Job, Task
+from mirada.study.compare.jobs import Task
+from mirada.study.compare.stored import Job
 from mirada.study.compare.systems import Vocabularies, facts
 from mirada.train import prepare
 

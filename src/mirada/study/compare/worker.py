@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from mirada.evaluation.alignment import entropy
 from mirada.files import locked
 from mirada.store import checkpoint
 from mirada.study.compare.items import Item, read_items
-from mirada.study.compare.jobs import FAILED, OUTPUTS, TEST, TRAINING, Job, read_job, write_json
+from mirada.study.compare.stored import FAILED, OUTPUTS, TEST, TRAINING, Job, read_job, write_json
 from mirada.study.compare.systems import Vocabularies, count_weights
 from mirada.train import prepare
 from mirada.train.interrupts import InterruptedTrainingError
@@ -199,13 +199,6 @@ def measure_alignment(translator: Translator, items: list[Item], job: Job) -> di
     return {**found.score._asdict(), **found.counts._asdict()}
 
 
-class Positions(NamedTuple):
-    """Right (1) or wrong (0) at each output position of each item, and the same items' shape."""
-
-    hits: list[list[int]]
-    parameters: int
-
-
 def measure_positions(translator: Translator, items: list[Item]) -> dict[str, Any]:
     """Forced decoding: is the likeliest token right at each position, when everything before it was right?"""
     from mirada.data.batches import Encoded, collate
@@ -222,7 +215,7 @@ def measure_positions(translator: Translator, items: list[Item]) -> dict[str, An
             right = translator.model.logits(hidden).argmax(-1) == batch.target_out
         hits += [row[: len(targets[i])].int().tolist() for i, row in zip(chosen, right, strict=True)]
     sizes = Vocabularies(len(translator.source_tokenizer), len(translator.target_tokenizer))
-    return {**Positions(hits, count_weights(translator.config.model, sizes))._asdict(), "cost": peak_memory()}
+    return {"hits": hits, "parameters": count_weights(translator.config.model, sizes), "cost": peak_memory()}
 
 
 def end_with_parent() -> None:
