@@ -50,3 +50,18 @@ def test_both_languages_have_the_same_sections_and_commands():
     assert english.count("\n## ") == spanish.count("\n## ")
     commands = [re.findall(r"^mirada [^#\n]+", part, re.M) for part in (english, spanish)]
     assert [line.split("#")[0].rstrip() for line in commands[0]] == [line.rstrip() for line in commands[1]]
+
+
+def test_the_align_command_works_on_the_projects_own_data(tmp_path):
+    """Its gold counts the marks at the ends of words as words of their own, which the command must say."""
+    import shlex
+
+    import tiny
+    from cli_tools import works
+
+    (line,) = re.findall(r"^mirada (align runs/luong [^#\n]+)", text("README.md"), re.M)
+    works("data", "make", "--pairs", 30, "--out", tmp_path)
+    model = tiny.write_folder(tmp_path / "luong", "luong")
+    paths = {"runs/luong": model, **{f"test.{end}": tmp_path / f"test.{end}" for end in ("en", "es", "align")}}
+    ran = works(*(paths.get(part, part) for part in shlex.split(line)))
+    assert "against gold:" in ran.errors
