@@ -128,26 +128,3 @@ def test_every_leaf_is_batch_first(decoder: str, score: str | None) -> None:
         step = model.step(TARGET[:, 0], model.start(memory), memory)
         for leaf in leaves((memory, model.start(memory), step)):
             assert len(leaf) == len(SOURCE), options
-
-
-@pytest.mark.parametrize(("decoder", "score"), FAMILIES)
-def test_listening_changes_nothing(decoder: str, score: str | None) -> None:
-    """With a `note` that hears everything, encoder, start and steps give what they give unheard."""
-    for options in some_systems(decoder, score):
-        model = build(options)
-        heard: list[str] = []
-
-        def note(name: str, tensor: Tensor, heard: list[str] = heard) -> None:
-            heard.append(name)
-            assert len(tensor) == len(SOURCE), f"{name} is not batch first"
-
-        with torch.no_grad():
-            unheard_memory, memory = model.encode(SOURCE, LENGTHS), model.encode(SOURCE, LENGTHS, note=note)
-            assert_same(memory, unheard_memory, 1e-13, options)
-            state = listened = model.start(memory, note=note)
-            assert_same(listened, model.start(memory), 0.0, options)
-            for token in TARGET.T:
-                step, told = model.step(token, state, memory), model.step(token, listened, memory, note=note)
-                assert_same(told, step, 1e-12, options)
-                state, listened = step.state, told.state
-        assert heard

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.kernels.energy import additive_energy
-from mirada.models.base import Memory, Note
+from mirada.models.base import Memory
 
 
 class Score(Protocol):
@@ -144,12 +144,6 @@ def attend(score: Score, query: Tensor, memory: Memory) -> Attended:
     if memory.forced is not None:
         weights = memory.forced.expand_as(weights)
     return Attended(scores, weights, weights @ memory.states)  # context [B, T, H]
-
-
-def note_look(note: Note, attended: Attended) -> None:
-    """Tell of e_t, α_t and c_t."""
-    for name, part in zip(("e", "alpha", "c"), attended, strict=True):
-        note(name, part)
 
 
 def additive_energy_plain(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:

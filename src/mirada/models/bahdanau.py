@@ -12,9 +12,9 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.attention import Attended, Score, attend, note_look
-from mirada.models.base import Memory, Note, Outputs, Step, unheard
-from mirada.models.cells import CellState, Stack, note_states
+from mirada.models.attention import Attended, Score, attend
+from mirada.models.base import Memory, Outputs, Step
+from mirada.models.cells import CellState, Stack
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
 from mirada.trees import put_rows
@@ -45,29 +45,24 @@ class Bahdanau(nn.Module):
         self.stack, self.score, self.output, self.readout = stack, score, output, readout
         self.context_gates = nn.Linear(encoder.size, stack.gates, bias=False)  # C, C_z, C_r: c_t enters every gate
 
-    def encode(self, source: Tensor, lengths: Tensor, *, note: Note = unheard) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         """Read the source; the keys (U_a h_j) are made here, once a sentence."""
-        encoded = self.encoder(source, lengths, note=note)
+        encoded = self.encoder(source, lengths)
         keys = cast(Score, self.score).project(encoded.states)
-        note("keys", keys)
         return Memory(encoded.states, encoded.mask, keys, encoded.final)
 
-    def start(self, memory: Memory, *, note: Note = unheard) -> BahdanauState:
+    def start(self, memory: Memory) -> BahdanauState:
         """s_0 = tanh(W_s ←h_1): from the backward state at word 1, which has read everything."""
         layers = self.bridge(memory.final)
-        note_states(note, layers, start=True)
         return BahdanauState(layers)
 
-    def step(self, token: Tensor, state: BahdanauState, memory: Memory, *, note: Note = unheard) -> Step:
+    def step(self, token: Tensor, state: BahdanauState, memory: Memory) -> Step:
         """Attend, update, predict."""
         embedded = self.embedding(token)  # [N, E]
-        note("y", embedded)
         masks = self.stack.masks(embedded, len(token))
-        attended, state = self._advance(self.stack.project(embedded), state, memory, masks, note)
+        attended, state = self._advance(self.stack.project(embedded), state, memory, masks)
         # 3. predict from s_t
         hidden = self._read(state.layers[-1][0], embedded, attended.context)  # [N, R]
-        if self.readout is not None:
-            note("maxout", hidden)
         return Step(self.logits(hidden), state, attended.scores, attended.weights, attended.context, hidden, None)
 
     def _advance(
@@ -76,17 +71,13 @@ class Bahdanau(nn.Module):
         state: BahdanauState,
         memory: Memory,
         masks: list[Tensor | None],
-        note: Note = unheard,
     ) -> tuple[Attended, BahdanauState]:
         # 1. attend with s_{t-1}
-        note("s_prev", state.layers[-1][0])
         query = state.layers[-1][0].unflatten(0, (memory.mask.size(0), -1))  # [B, K, D]
         looked = attend(cast(Score, self.score), query, memory)
         attended = Attended(*(part.flatten(0, 1) for part in looked))  # [N, S], [N, S], [N, H]
-        note_look(note, attended)
         # 2. update with [c_t; y_{t-1}]
         new = self.stack.step(y_gates + self.context_gates(attended.context), state.layers, masks)
-        note_states(note, new.states)
         return attended, BahdanauState(new.states)
 
     def insert(self, state: BahdanauState, rows: Tensor, fresh: BahdanauState) -> BahdanauState:

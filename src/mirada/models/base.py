@@ -8,7 +8,6 @@ all steps at once for known targets. Letters for shapes: `B` sentences, `N` rows
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
@@ -17,17 +16,6 @@ from mirada.models.embedding import OutputLayer
 
 # A decoder state is a (nested) tuple of tensors, batch first; what is in it is the model's own business.
 State = Any
-# Is told the name and the value of each thing as it is computed, batch first: how a reader (mirada explain) listens.
-Note = Callable[[str, Tensor], None]
-
-
-def unheard(name: str, tensor: Tensor) -> None:
-    """Nobody listens."""
-
-
-def numbered(note: Note, layer: int) -> Note:
-    """Add a layer's number, from 1, to every name."""
-    return note if note is unheard else lambda name, tensor: note(f"{name}.{layer + 1}", tensor)
 
 
 class Memory(NamedTuple):
@@ -66,20 +54,17 @@ class Outputs(NamedTuple):
 
 
 class Model(Protocol):
-    """The four verbs. `N` rows of `step` may be any multiple of the memory's `B`, the rows of a sentence together.
+    """The four verbs. `N` rows of `step` may be any multiple of the memory's `B`, the rows of a sentence together."""
 
-    `note` is told everything that is computed on the way, in the order of the system's own flow.
-    """
-
-    def encode(self, source: Tensor, lengths: Tensor, *, note: Note = unheard) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`."""
         ...
 
-    def start(self, memory: Memory, *, note: Note = unheard) -> State:
+    def start(self, memory: Memory) -> State:
         """Return the decoder's state before the first step, `B` rows."""
         ...
 
-    def step(self, token: Tensor, state: State, memory: Memory, *, note: Note = unheard) -> Step:
+    def step(self, token: Tensor, state: State, memory: Memory) -> Step:
         """Make one step from the previous tokens `[N]`, where row n belongs to sentence n // (N / B)."""
         ...
 

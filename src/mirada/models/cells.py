@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from mirada.kernels.dropout import dropout, mask
 from mirada.kernels.recurrence import gru_scan, lstm_scan
-from mirada.models.base import Note, numbered, unheard
 
 CellState = tuple[Tensor, ...]
 GATES = {"lstm": 4, "gru": 3}
@@ -166,19 +165,6 @@ class Stack(nn.Module):
 
     def _dropped(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)
-
-
-def note_state(note: Note, names: tuple[str, str], state: CellState) -> None:
-    """Tell of a state's h and, for the LSTM, its c under these two names."""
-    for name, part in zip(names, state, strict=False):
-        note(name, part)
-
-
-def note_states(note: Note, states: tuple[CellState, ...], *, start: bool = False) -> None:
-    """Tell of every layer's s_t or, at the start, s_0."""
-    if note is not unheard:
-        for layer, state in enumerate(states):
-            note_state(numbered(note, layer), ("s_0", "cell_0") if start else ("s", "cell"), state)
 
 
 def recurrent_mask(like: Tensor, shape: tuple[int, int], rate: float, training: bool) -> Tensor | None:

@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 
 from torch import Tensor, nn
 
-from mirada.models.base import Memory, Note, Outputs, Step, unheard
-from mirada.models.cells import CellState, Stack, note_states
+from mirada.models.base import Memory, Outputs, Step
+from mirada.models.cells import CellState, Stack
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
 from mirada.trees import put_rows
@@ -47,40 +47,32 @@ class Classic(nn.Module):
             self.starts = nn.ModuleList(nn.Linear(size, size) for _ in stack.cells)  # V'
             self.context_gates = nn.Linear(size, stack.gates, bias=False)  # C
 
-    def encode(self, source: Tensor, lengths: Tensor, *, note: Note = unheard) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         """Read the source; `final` is every layer's last state."""
-        encoded = self.encoder(source, lengths, note=note)
+        encoded = self.encoder(source, lengths)
         return Memory(encoded.states, encoded.mask, (), encoded.final)
 
-    def start(self, memory: Memory, *, note: Note = unheard) -> ClassicState:
+    def start(self, memory: Memory) -> ClassicState:
         """s_0 = c, layer by layer (through a bridge where sizes or directions differ)."""
         if self.readout is None:
             layers = self.bridge(memory.final)
-            note_states(note, layers, start=True)
             return ClassicState(layers, None)
         context = self.summary(memory.final[-1][0]).tanh()  # [B, D]
-        note("c", context)
         zeros = cast(Tensor, context) * 0
         layers = tuple(
             (start(context).tanh(), *([zeros] if self.stack.kind == "lstm" else [])) for start in self.starts
         )
-        note_states(note, layers, start=True)
         return ClassicState(layers, context)
 
-    def step(self, token: Tensor, state: ClassicState, memory: Memory, *, note: Note = unheard) -> Step:
+    def step(self, token: Tensor, state: ClassicState, memory: Memory) -> Step:
         """Update from the previous word, predict from the new state. The source is not looked at again."""
         embedded = self.embedding(token)  # [N, E]
-        note("y", embedded)
-        note("s_prev", state.layers[-1][0])
         # 1. update: s_t = RNN(y_{t-1}, s_{t-1})
         new = self.stack.step(
             self._gates(embedded, state.context), state.layers, self.stack.masks(embedded, len(token))
         )
-        note_states(note, new.states)
         # 2. predict
         hidden = self._read(new.output, embedded, state.context)  # [N, R]
-        if self.readout is not None:
-            note("maxout", hidden)
         state = ClassicState(new.states, state.context)
         return Step(self.logits(hidden), state, None, None, state.context, hidden, None)
 

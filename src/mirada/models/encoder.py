@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.kernels.dropout import dropout
-from mirada.models.base import Note, numbered, unheard
-from mirada.models.cells import Cell, CellState, note_state, recurrent_mask
+from mirada.models.cells import Cell, CellState, recurrent_mask
 from mirada.models.embedding import Embedding
 
 
@@ -68,10 +67,9 @@ class RecurrentEncoder(nn.Module):
             nn.ModuleList(Cell(kind, width, size) for _ in range(self.directions)) for width in inputs
         )
 
-    def forward(self, source: Tensor, lengths: Tensor, *, note: Note = unheard) -> Encoded:
+    def forward(self, source: Tensor, lengths: Tensor) -> Encoded:
         """Read ids `[B, S]` of real lengths `[B]` (each at least 1)."""
         x = self.embedding(source.T)  # [S, B, E]
-        note("x", x.transpose(0, 1))
         order = reversal(lengths, x.size(0), keep_last=True) if self.reverse else None
         if order is not None:
             x = permute(x, order)
@@ -82,14 +80,10 @@ class RecurrentEncoder(nn.Module):
                 x = dropout(x, self.dropout, self.training)
             x, final = self._layer(cast(nn.ModuleList, cells), x, lengths, backward)
             finals.append(final)
-            if note is not unheard:
-                note(f"h.{depth + 1}", (x if order is None else permute(x, order)).transpose(0, 1))
-                note_state(numbered(note, depth), ("final", "final_cell"), final)
         if order is not None:
             x = permute(x, order)
         mask = torch.arange(x.size(0), device=x.device) < lengths[:, None]  # [B, S]
         states = x.transpose(0, 1).contiguous() * mask[..., None]
-        note("h", states)
         return Encoded(states, mask, tuple(finals))
 
     def _layer(self, cells: nn.ModuleList, x: Tensor, lengths: Tensor, backward: Tensor) -> tuple[Tensor, CellState]:

@@ -13,9 +13,9 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.attention import Attended, Score, attend, note_look
-from mirada.models.base import Memory, Note, Outputs, Step, unheard
-from mirada.models.cells import CellState, Stack, note_states
+from mirada.models.attention import Attended, Score, attend
+from mirada.models.base import Memory, Outputs, Step
+from mirada.models.cells import CellState, Stack
 from mirada.models.embedding import Embedding, OutputLayer
 from mirada.models.encoder import Bridge, RecurrentEncoder
 from mirada.trees import put_rows
@@ -48,25 +48,22 @@ class Luong(nn.Module):
         self.w_c = nn.Linear(encoder.size + stack.size, stack.size, bias=False)
         self.feed_gates = nn.Linear(stack.size, stack.gates, bias=False) if input_feeding else None
 
-    def encode(self, source: Tensor, lengths: Tensor, *, note: Note = unheard) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         """Read the source; the keys (W_a h_j for general) are made here, once a sentence."""
-        encoded = self.encoder(source, lengths, note=note)
+        encoded = self.encoder(source, lengths)
         keys = cast(Score, self.score).project(encoded.states)
-        note("keys", keys)
         return Memory(encoded.states, encoded.mask, keys, encoded.final)
 
-    def start(self, memory: Memory, *, note: Note = unheard) -> LuongState:
+    def start(self, memory: Memory) -> LuongState:
         """The encoder's last states, layer by layer; s̃_0 = 0."""
         layers = self.bridge(memory.final)
-        note_states(note, layers, start=True)
         return LuongState(layers, layers[-1][0] * 0 if self.input_feeding else None)
 
-    def step(self, token: Tensor, state: LuongState, memory: Memory, *, note: Note = unheard) -> Step:
+    def step(self, token: Tensor, state: LuongState, memory: Memory) -> Step:
         """Update, attend, predict."""
         embedded = self.embedding(token)  # [N, E]
-        note("y", embedded)
         masks = self.stack.masks(embedded, len(token))
-        hidden, attended, state = self._advance(self.stack.project(embedded), state, memory, masks, note)
+        hidden, attended, state = self._advance(self.stack.project(embedded), state, memory, masks)
         return Step(self.logits(hidden), state, attended.scores, attended.weights, attended.context, hidden, None)
 
     def _advance(
@@ -75,23 +72,16 @@ class Luong(nn.Module):
         state: LuongState,
         memory: Memory,
         masks: list[Tensor | None],
-        note: Note = unheard,
     ) -> tuple[Tensor, Attended, LuongState]:
         # 1. update from y_{t-1} (and s̃_{t-1})
-        note("s_prev", state.layers[-1][0])
-        if state.fed is not None:
-            note("s_tilde_prev", state.fed)
         gates = y_gates if self.feed_gates is None else y_gates + self.feed_gates(state.fed)
         new = self.stack.step(gates, state.layers, masks)
-        note_states(note, new.states)
         # 2. attend with s_t
         query = new.output.unflatten(0, (memory.mask.size(0), -1))  # [B, K, D]
         looked = attend(cast(Score, self.score), query, memory)
         attended = Attended(*(part.flatten(0, 1) for part in looked))  # [N, S], [N, S], [N, H]
-        note_look(note, attended)
         # 3. the attentional state s̃_t, from which the word is predicted
         hidden = self._attentional(attended.context, new.output)  # [N, D]
-        note("s_tilde", hidden)
         return hidden, attended, LuongState(new.states, hidden if self.input_feeding else None)
 
     def insert(self, state: LuongState, rows: Tensor, fresh: LuongState) -> LuongState:

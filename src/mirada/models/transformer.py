@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from mirada.kernels.dropout import dropout
 from mirada.models.attention import multi_head
-from mirada.models.base import Memory, Note, Outputs, Step, numbered, unheard
+from mirada.models.base import Memory, Outputs, Step
 from mirada.models.embedding import Embedding, OutputLayer
 
 
@@ -84,39 +84,21 @@ class Heads(nn.Module):
         return KeyValue(self.split(self.k(x)), self.split(self.v(x)))
 
     def self_attend(
-        self, x: Tensor, past: KeyValue | None, mask: Tensor | None, *, causal: bool, note: Note = unheard
+        self, x: Tensor, past: KeyValue | None, mask: Tensor | None, *, causal: bool
     ) -> tuple[Tensor, KeyValue]:
         """Positions `[N, T, d]` look at themselves and at `past`: output `[N, T, d]`, all keys and values."""
         new = self.key_value(x)
         if past is not None:
             new = KeyValue(torch.cat((past.keys, new.keys), 2), torch.cat((past.values, new.values), 2))
         query = self.split(self.q(x))
-        if note is not unheard:
-            return self._told(query, new, mask, note), new
         seen = nn.functional.scaled_dot_product_attention(query, new.keys, new.values, attn_mask=mask, is_causal=causal)
         return self.join(seen), new
 
-    def _told(self, query: Tensor, seen: KeyValue, mask: Tensor | None, note: Note) -> Tensor:
-        """The same by the equation written out: the fused product does not give its weights away."""
-        count, width = query.size(2), seen.keys.size(2)
-        if mask is None:
-            mask = torch.ones(count, width, dtype=torch.bool, device=query.device).tril(width - count)
-        looked = multi_head(query, seen.keys, seen.values, mask)
-        for name, part in (("self_e", looked.scores), ("self_alpha", looked.weights), ("self_heads", looked.output)):
-            note(name, part)
-        output = self.join(looked.output)
-        note("self_c", output)
-        return output
-
-    def cross_attend(self, x: Tensor, source: KeyValue, memory: Memory, *, note: Note = unheard) -> Looked:
+    def cross_attend(self, x: Tensor, source: KeyValue, memory: Memory) -> Looked:
         """Positions `[N, T, d]`, N a multiple of the memory's B, look at the source `[B, h, S, d_k]`."""
         query = self.split(self.q(x.reshape(len(memory.mask), -1, x.size(-1))))  # [B, h, K·T, d_k]
         looked = multi_head(query, source.keys, source.values, memory.mask[:, None, None], memory.forced)
         context = self.join(looked.output)
-        if note is not unheard:
-            for name, part in (("e", looked.scores), ("alpha", looked.weights), ("heads", looked.output)):
-                note(name, by_row(part, len(x)))
-            note("c", context.view_as(x))
         return Looked(looked.scores, looked.weights, context)
 
 
@@ -137,41 +119,38 @@ class Layer(nn.Module):
         x = x + dropout(added, self.dropout, self.training)
         return x if self.pre_norm else cast(Tensor, norm(x))
 
-    def feed_forward(self, x: Tensor, note: Note) -> Tensor:
+    def feed_forward(self, x: Tensor) -> Tensor:
         """W_2 max(0, W_1 x + b_1) + b_2 (equation 2)."""
-        output = cast(Tensor, self.ff_out(self.ff_in(x).relu()))
-        note("ff", output)
-        return output
+        return cast(Tensor, self.ff_out(self.ff_in(x).relu()))
 
-    def encode(self, x: Tensor, mask: Tensor, *, note: Note = unheard) -> Tensor:
+    def encode(self, x: Tensor, mask: Tensor) -> Tensor:
         """Encoder layer on `[B, S, d]`."""
 
         def look_around(y: Tensor) -> Tensor:
-            return self.self_heads.self_attend(y, None, mask[:, None, None], causal=False, note=note)[0]
+            return self.self_heads.self_attend(y, None, mask[:, None, None], causal=False)[0]
 
         x = self.residual(x, look_around, self.norms[0])
-        return self.residual(x, lambda y: self.feed_forward(y, note), self.norms[1])
+        return self.residual(x, self.feed_forward, self.norms[1])
 
     def decode(
-        self, x: Tensor, past: KeyValue | None, source: KeyValue, memory: Memory, *, note: Note = unheard
+        self, x: Tensor, past: KeyValue | None, source: KeyValue, memory: Memory
     ) -> tuple[Tensor, KeyValue, Looked]:
         """Decoder layer on `[N, T, d]`: all steps with a causal mask, or (with `past`) one step."""
         kept: list[KeyValue] = []
         seen: list[Looked] = []
 
         def look_back(y: Tensor) -> Tensor:
-            output, new = self.self_heads.self_attend(y, past, None, causal=past is None, note=note)
+            output, new = self.self_heads.self_attend(y, past, None, causal=past is None)
             kept.append(new)
             return output
 
         def look_at_source(y: Tensor) -> Tensor:
-            seen.append(cast(Heads, self.cross_heads).cross_attend(y, source, memory, note=note))
+            seen.append(cast(Heads, self.cross_heads).cross_attend(y, source, memory))
             return seen[0].context.view_as(y)
 
         x = self.residual(x, look_back, self.norms[0])
         x = self.residual(x, look_at_source, self.norms[1])
-        x = self.residual(x, lambda y: self.feed_forward(y, note), self.norms[2])
-        note("s", x)
+        x = self.residual(x, self.feed_forward, self.norms[2])
         return x, kept[0], seen[0]
 
 
@@ -189,38 +168,29 @@ class Transformer(nn.Module):
         last = nn.LayerNorm if sizes.pre_norm else nn.Identity
         self.encoder_norm, self.decoder_norm = last(sizes.model), last(sizes.model)
 
-    def encode(self, source: Tensor, lengths: Tensor, *, note: Note = unheard) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
         """Read the source; each decoder layer's keys and values are made here, once a sentence."""
         mask = torch.arange(source.size(1), device=source.device) < lengths[:, None]  # [B, S]
         x = self.embed(self.source_embedding, source, 0)  # [B, S, d]
-        note("x", x)
-        for depth, layer in enumerate(self.encoder):
-            x = cast(Layer, layer).encode(x, mask, note=_in_encoder(numbered(note, depth)))
-            numbered(note, depth)("h", x)
+        for layer in self.encoder:
+            x = cast(Layer, layer).encode(x, mask)
         x = self.encoder_norm(x) * mask[..., None]
-        note("h", x)
         keys = tuple(cast(Heads, cast(Layer, layer).cross_heads).key_value(x) for layer in self.decoder)
-        for depth, pair in enumerate(keys):
-            for name, part in zip(("keys", "values"), pair, strict=True):
-                numbered(note, depth)(name, part)
         return Memory(x, mask, keys, ())
 
-    def start(self, memory: Memory, *, note: Note = unheard) -> TransformerState:
+    def start(self, memory: Memory) -> TransformerState:
         """No words yet: empty keys and values."""
         return TransformerState(tuple(KeyValue(*(part[:, :, :0] for part in pair)) for pair in memory.keys))
 
-    def step(self, token: Tensor, state: TransformerState, memory: Memory, *, note: Note = unheard) -> Step:
+    def step(self, token: Tensor, state: TransformerState, memory: Memory) -> Step:
         """One step over the cached keys and values."""
         x = self.embed(self.embedding, token[:, None], state.cache[0].keys.size(2))  # [N, 1, d]
-        note("y", x[:, 0])
-        x, cache, seen = self._decode(x, state.cache, memory, _at_one_step(note))
+        x, cache, seen = self._decode(x, state.cache, memory)
         hidden = x[:, 0]  # [N, d]
         heads = torch.stack([by_row(look.weights, len(token))[:, :, 0] for look in seen], 1)  # [N, L, h, S]
         scores = by_row(seen[-1].scores, len(token))[:, :, 0].mean(1)  # [N, S]
         context = seen[-1].context.reshape(len(token), -1)  # [N, d]
         attention = heads[:, -1].mean(1)  # [N, S]
-        note("s", hidden)
-        note("alpha", attention)
         return Step(self.logits(hidden), TransformerState(cache), scores, attention, context, hidden, heads)
 
     def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
@@ -236,12 +206,12 @@ class Transformer(nn.Module):
         return cast(Tensor, self.output(hidden))
 
     def _decode(
-        self, x: Tensor, cache: tuple[KeyValue, ...] | None, memory: Memory, note: Note = unheard
+        self, x: Tensor, cache: tuple[KeyValue, ...] | None, memory: Memory
     ) -> tuple[Tensor, tuple[KeyValue, ...], list[Looked]]:
         kept, seen = [], []
         for depth, layer in enumerate(self.decoder):
             past = cache[depth] if cache is not None else None
-            x, new, look = cast(Layer, layer).decode(x, past, memory.keys[depth], memory, note=numbered(note, depth))
+            x, new, look = cast(Layer, layer).decode(x, past, memory.keys[depth], memory)
             kept.append(new)
             seen.append(look)
         return self.decoder_norm(x), tuple(kept), seen
@@ -255,16 +225,6 @@ class Transformer(nn.Module):
 def by_row(part: Tensor, rows: int) -> Tensor:
     """`[B, h, K·T, …]` → `[N, h, T, …]`, where the K rows of a sentence become rows of their own."""
     return cast(Tensor, part.unflatten(2, (rows // len(part), -1))).transpose(1, 2).flatten(0, 1)
-
-
-def _in_encoder(note: Note) -> Note:
-    """Tell the encoder's look at itself from the decoder's."""
-    return note if note is unheard else lambda name, tensor: note(f"enc_{name}", tensor)
-
-
-def _at_one_step(note: Note) -> Note:
-    """Leave out the axis of positions `T` = 1, the last but one of all that a layer tells."""
-    return note if note is unheard else lambda name, tensor: note(name, tensor.squeeze(-2))
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:
