@@ -62,7 +62,7 @@ def make(arguments: Sequence[str]) -> int:
             raise ConfigError(f"--max-words goes with --kind translation; with {values.kind} it would change nothing")
         tables = make_job(values.kind, pairs=values.pairs, seed=values.seed)
         for path in write_tables(tables, Path(values.out), force=values.force):
-            print(path)
+            print(terminal(str(path)))
         return 0
     values.pairs = 20000 if values.pairs is None else values.pairs
     values.max_words = 50 if values.max_words is None else values.max_words
