@@ -33,9 +33,11 @@ def add_items(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--multi-reference", action="store_true", help="pairs with the same source are one item with several references"
     )
-    for name, what in (("group", "show the first metric by group"), ("cluster", "draw whole clusters for intervals")):
-        parser.add_argument(f"--{name}-column", type=positive, metavar="N", help=f"{what}: column N of --tsv")
-        parser.add_argument(f"--{name}s", metavar="FILE", help=f"{what}: line n names the {name} of pair n")
+    group, cluster = "show the first metric by group", "draw whole clusters for the intervals"
+    parser.add_argument("--group-column", type=positive, metavar="N", help=f"{group}: column N of --tsv")
+    parser.add_argument("--groups", metavar="FILE", help=f"{group}: line n names the group of pair n")
+    parser.add_argument("--cluster-column", type=positive, metavar="N", help=f"{cluster}: column N of --tsv")
+    parser.add_argument("--clusters", metavar="FILE", help=f"{cluster}: line n names the cluster of pair n")
     parser.add_argument("--reference-column", metavar="N", help="further references: columns 4,6 or 4- (and all after)")
     parser.add_argument("--reference-key", metavar="KEY", help="further references: texts under a key of --jsonl")
     parser.add_argument("--values", metavar="FILE", help="strings that output n must hold, by tabs in line n: recall")
