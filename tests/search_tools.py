@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
+from torch import Tensor
 
 from mirada.config.options import SearchConfig
 from mirada.search.decode import Hypothesis, Sentences, search
+from mirada.trees import map_tensors, put_rows
 from toy_decoder import EOS, PAD, ToyDecoder
 
 WAYS = {
@@ -13,6 +17,42 @@ WAYS = {
     "beam": SearchConfig(beam_size=4, n_best=3),
     "sample": SearchConfig(sample=True, n_best=3),
 }
+
+
+class Memory(NamedTuple):
+    """A toy's memory, as a decoder gives it."""
+
+    sentence: Tensor
+    states: Tensor
+    mask: Tensor
+    keys: tuple[()] = ()
+    final: tuple[()] = ()
+
+
+def memory_of(toy: ToyDecoder, *sentences: int) -> Memory:
+    sentence, states = toy.begin(*sentences)[0]
+    return Memory(sentence, states, torch.ones(states.shape[:2], dtype=torch.bool))
+
+
+def insert(state: Any, rows: Tensor, fresh: Any) -> Any:
+    return put_rows(map_tensors(Tensor.clone, state), rows, fresh)  # the toy's state holds the tokens it was given
+
+
+class ToyModel:
+    """A toy as a scheduler has it: the first token of a source is the sentence, behind the special tokens."""
+
+    def __init__(self, toy: ToyDecoder):
+        self.toy = toy
+        self.insert = insert
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+        return memory_of(self.toy, *(source[:, 0] - 4).tolist())
+
+    def start(self, memory: Memory) -> Any:
+        return self.toy.begin(*memory.sentence.tolist())[1]
+
+    def step(self, token: Tensor, state: Any, memory: Any) -> Any:
+        return self.toy(token, state, memory)
 
 
 def run(

@@ -23,7 +23,7 @@ LAYERS = (
     ("models",),
     ("fast",),
     ("search",),
-    ("store",),
+    ("store", "scoring"),
     ("translator", "train"),
     ("explain",),
     ("serving",),
@@ -34,9 +34,10 @@ LAYERS = (
 # Beyond the layers: these know nothing of those. Only the package itself chooses models by options.
 STRANGERS = {
     "search explain": "mirada.models",
+    "search": "mirada.fast",
     "models kernels": "mirada.config",
 }
-EXEMPT = {"mirada.models", "mirada.search.scheduler"}
+EXEMPT = {"mirada.models"}
 ASYNCHRONOUS = ("serving", "client")
 STARTS_WITHOUT_TORCH = ("errors", "config", "cli")
 

@@ -94,9 +94,9 @@ def rank(found: list[Found], alpha: float) -> list[Found]:
 
 
 def exhaustive(toy: ToyDecoder, sentence: int, limit: int) -> list[Found]:
-    """All outputs: those that end within `limit` steps, and those with `limit` tokens."""
+    """All outputs of at most `limit` tokens that end; those that do not are behind them all."""
     ordinary = [token for token in range(toy.table.shape[-1]) if token not in (PAD, BOS, EOS)]
-    ended = [[*tokens, EOS] for length in range(limit) for tokens in product(ordinary, repeat=length)]
+    ended = [[*tokens, EOS] for length in range(limit + 1) for tokens in product(ordinary, repeat=length)]
     cut = [list(tokens) for tokens in product(ordinary, repeat=limit)]
     return [Found(tokens, sum(toy.walk(sentence, tokens)[0])) for tokens in ended + cut]
 
@@ -122,22 +122,27 @@ def plain_beam(
 ) -> list[Found]:  # fmt: skip
     """Beam search to the very end, without any early stop."""
     live, ended = [Found([], 0.0)], []
-    for _ in range(max(limit, len(prefix or []))):
+    for _ in range(max(limit, len(prefix or [])) + 1):
         candidates = []
         for one in live:
             own = toy.log_probabilities(sentence, one.tokens)
             for token in next_tokens(one.tokens, own, prefix=prefix or [], min_length=min_length, ngram=ngram):
                 candidates.append(Found([*one.tokens, token], one.log_probability + own[token]))
         best = sorted(candidates, key=lambda one: -one.log_probability)[: 2 * width]
-        ended += [one for one in best[:width] if one.tokens[-1] == EOS]
-        live = [one for one in best if one.tokens[-1] != EOS][:width]
-    return rank(ended + live, alpha)
+        now = [one for one in best[:width] if one.tokens[-1] == EOS]
+        ended += now
+        whole, live = live, [one for one in best if one.tokens[-1] != EOS][:width]
+    # The last step was for </s> alone.
+    return rank(ended + [one for one in whole if [*one.tokens, EOS] not in [end.tokens for end in now]], alpha)
 
 
 def plain_greedy(toy: ToyDecoder, sentence: int, limit: int) -> Found:
     """Follow the likeliest token."""
     tokens: list[int] = []
-    while len(tokens) < limit and EOS not in tokens:
+    while EOS not in tokens:
         own = toy.log_probabilities(sentence, tokens)
-        tokens.append(own.index(max(own)))
+        best = own.index(max(own))
+        if len(tokens) == limit and best != EOS:
+            break
+        tokens.append(best)
     return Found(tokens, sum(toy.walk(sentence, tokens)[0]))

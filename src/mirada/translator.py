@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
+from typing import cast
 
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
@@ -18,9 +20,11 @@ from mirada.devices import choose_device, halving
 from mirada.errors import ConfigError, DataError
 from mirada.fast.prepacked import Decoding, Precision, can_prepack, prepacked
 from mirada.kernels.private import missing
+from mirada.scoring import Forced, force
 from mirada.search.chunks import chunks, growing
-from mirada.search.decode import Hypothesis
-from mirada.search.scheduler import MOST_SENTENCES, Forced, Request, automatic, force, search_all, with_end
+from mirada.search.queue import MOST_SENTENCES
+from mirada.search.scheduler import Request, Scheduler, with_end
+from mirada.search.step import Hypothesis
 from mirada.search.workers import default_workers
 from mirada.store.checkpoint import Loaded, load_model
 from mirada.texts import EMPTY, END, Scored, Translation, scored, source_pieces, translation, word_links
@@ -61,6 +65,7 @@ class Translator:
         self.source_tokenizer, self.target_tokenizer = loaded.source, loaded.target
         self.device = loaded.model.output.weight.device
         self.warn = warn or (lambda line: None)
+        self._making, self._scheduler = Lock(), cast(Scheduler | None, None)
         self.precision, self.workers = precision, workers or default_workers(self.device)
         if precision == "int8" and not can_prepack(self.model, precision):
             raise ConfigError(
@@ -73,6 +78,17 @@ class Translator:
         if line := missing():
             self.warn(line)
         return prepacked(self.model, self.precision)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Where requests of ids are searched, for all who call from whatever thread."""
+        with self._making:
+            if self._scheduler is None:
+                vocabulary = len(self.target_tokenizer)
+                self._scheduler = Scheduler(
+                    self.fast_model, device=self.device, vocabulary=vocabulary, workers=self.workers
+                )
+            return self._scheduler
 
     def translate(self, texts: Sequence[str], *, beam_size: int | None = None) -> list[str]:
         """The best output of each text, with the model's own search options (or another beam)."""
@@ -92,7 +108,7 @@ class Translator:
         """The `n_best` outputs of each text, best first.
 
         `prefixes` force how outputs begin; `first` is the number of the first text, for warnings and for sampling.
-        No `batch_size` stands for as many as are fast and fit (scheduler.automatic). Raises DataError for one text, and
+        No `batch_size` stands for as many as are fast and fit (queue.automatic). Raises DataError for one text, and
         if there are prefixes, but not one a text.
         """
         options = options or self.config.search
@@ -107,8 +123,12 @@ class Translator:
             for i, row in enumerate(pieces)
             if row
         }
-        look = with_attention or options.replace_unk
-        found = self._search(list(requests.values()), options, batch_size, look)
+        found = self.scheduler.search(
+            list(requests.values()),
+            options,
+            batch_size=batch_size,
+            with_attention=with_attention or options.replace_unk,
+        )
         outputs = dict(zip(requests, found, strict=True))
         return [
             [self._translation(pieces[i], hypothesis, options) for hypothesis in outputs[i]]
@@ -191,19 +211,6 @@ class Translator:
 
     def _pieces(self, texts: Sequence[str], options: SearchConfig, first: int) -> list[list[Piece]]:
         return source_pieces(self.source_tokenizer, texts, options.max_input_length, first=first, warn=self.warn)
-
-    def _search(
-        self, requests: list[Request], options: SearchConfig, batch_size: int | None, with_attention: bool
-    ) -> list[list[Hypothesis]]:
-        return search_all(
-            self.fast_model,
-            requests,
-            options,
-            batch_size=batch_size or automatic(len(self.target_tokenizer), options),
-            device=self.device,
-            with_attention=with_attention,
-            workers=self.workers,
-        )
 
     def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
         attention = None if found.attention is None else found.attention.numpy()

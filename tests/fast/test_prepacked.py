@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from mirada.fast.kv_cache import CachedTransformer, DecoderOutput
-from mirada.fast.memory import resized
 from mirada.fast.prepacked import (
     Decoding,
     Int8Linear,
@@ -22,6 +21,7 @@ from mirada.fast.scripted import added, layers
 from mirada.kernels.widths import round_up
 from mirada.models.base import Memory, State, Step
 from mirada.models.cells import Cell
+from mirada.search.memory import resized
 from mirada.trees import select_rows
 from systems import FAMILIES, LENGTHS, SOURCE, TARGET, Options, assert_same, build, some_systems
 

@@ -9,9 +9,8 @@ import torch
 
 from mirada.config.options import SearchConfig
 from mirada.search.beam import beam_search
-from mirada.search.continuous import NewRequests, SingleBatch, _reordered
-from mirada.search.decode import Hypothesis, Sentences, search
-from mirada.search.step import Rules
+from mirada.search.continuous import NewRequests, RunningBatch, _reordered
+from mirada.search.decode import Hypothesis, Sentences, rules_of, search
 from search_tools import run, steps
 from toy_decoder import BOS, EOS, ToyDecoder, exhaustive, plain_beam, plain_greedy, rank
 
@@ -29,8 +28,8 @@ def agree(outputs: list[Hypothesis], expected: list, alpha: float) -> None:
 @pytest.mark.parametrize("n_best", [1, 5, 108])
 def test_beam_of_full_width_finds_the_best_of_all_outputs(alpha, n_best):
     toy = ToyDecoder(n_best, sentences=4)
-    # 3 ordinary tokens and the end: the fourth step has 27 × 4 continuations.
-    found = run(toy, SearchConfig(beam_size=108, n_best=n_best, alpha=alpha), limit=4)
+    # 3 ordinary tokens and the end: the fifth step, which is for the end alone, has 81 × 4 continuations.
+    found = run(toy, SearchConfig(beam_size=324, n_best=n_best, alpha=alpha), limit=4)
     for sentence, outputs in enumerate(found):
         agree(outputs, rank(exhaustive(toy, sentence, 4), alpha)[:n_best], alpha)
 
@@ -70,12 +69,14 @@ def test_rules_and_prefixes_as_in_the_plain_search(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_beam_of_one_without_length_penalty_is_greedy(seed):
     toy = ToyDecoder(seed, sentences=6, end=1)
-    rules = Rules(torch.full((6,), 8), torch.empty(6, 0), torch.zeros(6), 0, 0, 0)
     options = SearchConfig(beam_size=1, alpha=0)
-    paths = beam_search(toy, SingleBatch(NewRequests(6, *toy.begin())), rules, options, with_attention=False)
+    batch = RunningBatch(beam_search(toy, options, with_attention=False), None)
+    rules = rules_of(Sentences(torch.full((6,), 8)), options)
+    found = dict(batch.insert(NewRequests(range(6), range(6), rules, *toy.begin()), 6))
+    while not batch.empty:
+        found.update(batch.step(6))
     for sentence in range(6):
-        tokens = paths.tokens[sentence, 0, : paths.lengths[sentence, 0]].tolist()
-        assert tokens == plain_greedy(toy, sentence, 8).tokens
+        assert steps(found[sentence][0]) == plain_greedy(toy, sentence, 8).tokens
 
 
 def test_ranking_by_arithmetic():

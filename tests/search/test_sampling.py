@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mirada.config.options import SearchConfig
-from mirada.search.decode import Sentences, search
+from mirada.search.decode import Hypothesis, Sentences, search
 from mirada.search.sampling import draw, truncated
 from search_tools import WAYS, run, steps
 from toy_decoder import EOS, ToyDecoder
@@ -63,7 +63,7 @@ def test_frequencies_are_the_probabilities():
     [outputs] = run(toy, SearchConfig(sample=True, n_best=count), limit=1)
     expected = [exp(value) for value in toy.log_probabilities(0, [])]
     for token in (0, EOS, 4, 5):
-        seen = sum(steps(output) == [token] for output in outputs)
+        seen = sum(steps(output)[0] == token for output in outputs)
         spread = sqrt(count * expected[token] * (1 - expected[token]))
         assert abs(seen - count * expected[token]) < 4.5 * spread
     assert len(outputs) == count
@@ -73,9 +73,15 @@ def test_frequencies_of_whole_outputs_are_their_probabilities():
     toy, count = ToyDecoder(6, sharpness=1, end=1), 20_000
     [outputs] = run(toy, SearchConfig(sample=True, n_best=count), limit=2)
     for output in set(outputs):
-        chance, seen = exp(output.log_probability), outputs.count(output)
+        chance, seen = chance_of(toy, output), outputs.count(output)
         assert abs(seen - count * chance) < 4.5 * sqrt(count * chance * (1 - chance)) + 1
-    assert sum(exp(output.log_probability) for output in set(outputs)) == pytest.approx(1)
+    assert sum(chance_of(toy, output) for output in set(outputs)) == pytest.approx(1)
+
+
+def chance_of(toy: ToyDecoder, output: Hypothesis) -> float:
+    """An output at the limit did not draw `</s>` after it."""
+    went_on = 0 if output.finished else exp(toy.log_probabilities(0, list(output.tokens))[EOS])
+    return exp(output.log_probability) * (1 - went_on)
 
 
 @pytest.mark.parametrize("change", [{"temperature": 3.0}, {"top_k": 2}, {"top_p": 0.5}])

@@ -80,11 +80,11 @@ def test_memory_is_never_repeated_and_sentences_leave_at_their_limit(options):
     found = run(toy, options, limit=[1, 6, 3])
     assert [len(outputs[0].tokens) for outputs in found] == [1, 6, 3]
     assert not any(output.finished for outputs in found for output in outputs)
-    assert [rows for _, rows in toy.rows] == [3, 2, 2, 1, 1, 1]
+    assert [rows for _, rows in toy.rows] == [3, 3, 2, 2, 1, 1, 1], "one more step each, for </s> alone"
     assert toy.memory_sizes == [rows * 4 * 2 for _, rows in toy.rows]
     rows = {"greedy": 1, "beam": 4, "sample": 3}[next(name for name in WAYS if WAYS[name] == options)]
     first = rows if options.sample else 1  # one hypothesis a sentence before the first choice
-    assert [n // a for n, a in toy.rows] == [first, rows, rows, rows, rows, rows]
+    assert [n // a for n, a in toy.rows] == [first, *[rows] * 6]
 
 
 def test_sentences_leave_when_they_have_ended(options):
@@ -96,7 +96,7 @@ def test_sentences_leave_when_they_have_ended(options):
     assert found[1][0].log_probability == pytest.approx(0, abs=1e-9)
     # n_best outputs are wanted, so beam search goes on with sentence 1 until there are as many.
     left = 2 if options.n_best == 3 and not options.sample else 1
-    assert [a for _, a in toy.rows] == [3] * left + [2] * (5 - left)
+    assert [a for _, a in toy.rows] == [3] * left + [2] * (6 - left)
 
 
 def test_padding_and_start_are_never_produced_though_the_decoder_likes_them(options):
@@ -158,15 +158,33 @@ def test_prefix_is_forced_against_the_rules_on_choice(options):
 
 
 def test_prefix_longer_than_the_limit_raises_the_limit_to_its_length(options):
-    [outputs] = run(ToyDecoder(10), options, limit=2, prefix=[[4, 5, 4]])
-    assert outputs[0].tokens == (4, 5, 4)
-    assert not outputs[0].finished
+    for end, finished in ((-50, False), (50, True)):
+        [outputs] = run(ToyDecoder(10, vocabulary=12, end=end), options, limit=2, prefix=[[4, 5, 4]])
+        assert outputs[0].tokens == (4, 5, 4)
+        assert outputs[0].finished == finished
+
+
+def test_the_limit_counts_tokens_and_the_end_may_still_be_written(options):
+    for ends in (False, True):
+        toy = ToyDecoder(19, sentences=4, vocabulary=12, end=-100)
+        toy.table[:, 0, BOS, 4] += 300
+        toy.table[:, BOS, 4, 5] += 300
+        toy.table[:, 4, 5, EOS] += 400 * ends
+        for output, *_ in run(toy, options, limit=2):
+            assert (output.tokens, output.finished) == ((4, 5), ends)
+            assert output.log_probability == pytest.approx(0, abs=1e-9)
+
+
+def test_an_output_at_the_limit_does_not_come_twice_with_and_without_its_end():
+    toy = ToyDecoder(20, sentences=6, end=1)
+    for outputs in run(toy, SearchConfig(beam_size=8, n_best=8), limit=2):
+        assert len({output.tokens for output in outputs}) == len(outputs)
 
 
 def test_common_prefix_costs_one_row_a_sentence():
     toy = ToyDecoder(11, sentences=2, end=-50)
     run(toy, WAYS["beam"], limit=5, prefix=[[4, 4], [5, 5, 5]])
-    assert [n // a for n, a in toy.rows] == [1, 1, 1, 4, 4]
+    assert [n // a for n, a in toy.rows] == [1, 1, 1, 4, 4, 4]
 
 
 def test_nothing_finished_gives_partial_outputs(options):

@@ -1,71 +1,40 @@
-"""Several jobs at once: order, errors, and giving up."""
+"""Threads of torch: each of our threads has its share, and nobody else's number changes."""
 
 from __future__ import annotations
 
-import os
-import signal
-from threading import Barrier, Event, get_ident
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
-import pytest
 import torch
 
-from mirada.search.workers import StoppedError, default_workers, spread
+from mirada.search.workers import default_workers, own_threads, use_threads
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_results_come_in_the_order_of_the_jobs(workers: int) -> None:
-    assert spread(range(20), lambda job, stop: job * job, workers) == [job * job for job in range(20)]
-    assert spread([], lambda job, stop: job, workers) == []
+def seen_by_a_new_thread() -> int:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(torch.get_num_threads).result()
 
 
-def test_two_work_at_the_same_time_each_with_its_share_of_threads() -> None:
+def test_a_thread_sets_its_own_number_and_no_other() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        meet = Barrier(2, timeout=30)
+        meet = Barrier(3, timeout=30)
 
-        def work(job: int, stop: Event) -> tuple[int, int]:
-            meet.wait()  # alone nobody would get beyond this
-            return get_ident(), torch.get_num_threads()
+        def work(count: int) -> tuple[int, int, int]:
+            first = own_threads()
+            use_threads(count)
+            meet.wait()  # all have set theirs
+            found = first, torch.get_num_threads(), seen_by_a_new_thread()
+            meet.wait()
+            return found
 
-        threads, shares = zip(*spread([1, 2], work, 2), strict=True)
-        assert len(set(threads)) == 2
-        assert shares == (2, 2)
-        assert torch.get_num_threads() == 4
-        assert spread([1], lambda job, stop: torch.get_num_threads(), 2) == [4], "one job has all"
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(work, (1, 2, 3)))
+        assert found == [(4, 1, 4), (4, 2, 4), (4, 3, 4)]
+        assert torch.get_num_threads() == seen_by_a_new_thread() == 4
     finally:
         torch.set_num_threads(before)
-
-
-def test_an_error_stops_the_others() -> None:
-    begun = Event()
-
-    def work(job: str, stop: Event) -> None:
-        if job == "bad":
-            begun.wait(30)
-            raise ValueError("bad job")
-        begun.set()
-        assert stop.wait(30), "told to give up"
-        raise StoppedError
-
-    with pytest.raises(ValueError, match="bad job"):
-        spread(["bad", "long", "never", "begun"], work, 2)
-
-
-def test_ctrl_c_stops_all() -> None:
-    meet, ended = Barrier(2, timeout=30), []
-
-    def work(job: int, stop: Event) -> None:
-        meet.wait()
-        if job == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-        stop.wait(30)
-        ended.append(job)
-        raise StoppedError
-
-    with pytest.raises(KeyboardInterrupt):
-        spread([0, 1], work, 2)
-    assert sorted(ended) == [0, 1], "nobody works on in the background"
 
 
 def test_as_many_workers_as_cores_on_a_cpu_and_one_on_a_gpu() -> None:

@@ -13,7 +13,7 @@ Only a CPU has this, and only for weights in float32; elsewhere `packed` gives t
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -50,15 +50,6 @@ class Decoding(Protocol):
 
     def step(self, token: Tensor, state: State, memory: Memory) -> Step | DecoderOutput:
         """Make one step from the previous tokens `[N]`."""
-        ...
-
-
-@runtime_checkable
-class ContinuousBatching(Protocol):
-    """A decoder in whose batch sentences of different ages stand side by side: all but the plain Transformer."""
-
-    def insert(self, state: State, rows: Tensor, fresh: State) -> State:
-        """Let others take `rows` of a state, which is used up by this."""
         ...
 
 

@@ -5,59 +5,74 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from mirada.config.options import SearchConfig
-from mirada.search.continuous import Advanced, Group, RequestSource, Search, follow
-from mirada.search.step import SPECIALS, Paths, Rules, StepFunction, allowed, attention_of, largest, log_probabilities
+from mirada.search.continuous import Advanced, Group, NewRequests, Search
+from mirada.search.step import (
+    SPECIALS,
+    Hypothesis,
+    StepFunction,
+    Trail,
+    allowed,
+    attention_of,
+    host,
+    hypothesis,
+    largest,
+    log_probabilities,
+)
 
-# Picks the next token of every row: allowed log-probabilities [N, V], sentences [A] and their ages [A] give [N].
-Choose = Callable[[Tensor, Tensor, Tensor], Tensor]
+# Picks the next token of every row of a group: allowed log-probabilities [N, V] give [N].
+Choose = Callable[[Tensor, Group], Tensor]
 SEED_STRIDE = 1_000_003
 
 
 class SampleStep(NamedTuple):
     """What one step leaves behind for reading the outputs back."""
 
-    sentences: Tensor  # [A]
-    ages: Tensor  # [A] steps that each had behind it
-    tokens: Tensor  # [A, K]
-    log_probabilities: Tensor  # [A, K] of the tokens
-    attention: Tensor | None  # [A, K, S]
+    tokens: np.ndarray  # [A, K]
+    log_probabilities: np.ndarray  # [A, K] of the tokens
+    attention: np.ndarray | None  # [A, K, S]
 
 
-def greedy_search(step: StepFunction, request_source: RequestSource, rules: Rules, *, with_attention: bool) -> Paths:
+class SampleState(NamedTuple):
+    """What sampling knows of a group's paths."""
+
+    done: Tensor  # [A, K] bool: </s> was chosen
+    uniforms: Tensor  # [A, T, K] a random number for each step; greedy choice has none
+
+
+def greedy_search(step: StepFunction, options: SearchConfig, *, with_attention: bool) -> Search:
     """Follow the likeliest token of every step: one output a sentence."""
 
-    def likeliest(choice: Tensor, sentences: Tensor, ages: Tensor) -> Tensor:
+    def uniforms(new: NewRequests) -> Tensor:
+        return torch.empty(len(new.tickets), 0, 1, device=new.rules.limits.device)
+
+    def likeliest(choice: Tensor, group: Group) -> Tensor:
         return largest(choice, 1)[1].flatten()
 
-    return _follow(step, request_source, rules, 1, choose=likeliest, with_attention=with_attention)
+    return _search(step, options, 1, uniforms, choose=likeliest, with_attention=with_attention)
 
 
-def sample(
-    step: StepFunction,
-    request_source: RequestSource,
-    rules: Rules,
-    options: SearchConfig,
-    *,
-    ids: Sequence[int],
-    with_attention: bool,
-) -> Paths:
-    """Draw `n_best` outputs a sentence; `ids` are `B` numbers.
+def sample(step: StepFunction, options: SearchConfig, *, with_attention: bool) -> Search:
+    """Draw `n_best` outputs a sentence.
 
-    A sentence has its own generator, seeded by `sample_seed` and its number in `ids`, and one draw for each output and
-    step. So what is drawn does not depend on the other sentences of the batch, nor on the limits.
+    A sentence has its own generator, seeded by `sample_seed` and its own number, and one draw for each output and step.
+    So what is drawn does not depend on the other sentences of the batch, nor on the limits.
     """
     outputs = options.n_best
-    seeds = [options.sample_seed + SEED_STRIDE * number for number in ids]
-    uniforms = _uniforms(seeds, outputs, int(rules.limits.max())).to(rules.limits.device, _widest(rules.limits.device))
 
-    def drawn(choice: Tensor, sentences: Tensor, ages: Tensor) -> Tensor:
-        return draw(choice, uniforms[sentences, ages].flatten(), options)
+    def uniforms(new: NewRequests) -> Tensor:
+        seeds, device = [options.sample_seed + SEED_STRIDE * number for number in new.seeds], new.rules.limits.device
+        return _uniforms(seeds, outputs, int(new.rules.limits.max()) + 1).to(device, _widest(device))
 
-    return _follow(step, request_source, rules, outputs, choose=drawn, with_attention=with_attention)
+    def drawn(choice: Tensor, group: Group) -> Tensor:
+        rows = torch.arange(len(group.ages), device=choice.device)
+        return draw(choice, group.own.uniforms[rows, group.ages].flatten(), options)
+
+    return _search(step, options, outputs, uniforms, choose=drawn, with_attention=with_attention)
 
 
 def draw(choice: Tensor, uniforms: Tensor, options: SearchConfig) -> Tensor:
@@ -104,57 +119,52 @@ def _widest(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-def _follow(
+def _search(
     step: StepFunction,
-    request_source: RequestSource,
-    rules: Rules,
+    options: SearchConfig,
     outputs: int,
+    uniforms: Callable[[NewRequests], Tensor],
     *,
     choose: Choose,
     with_attention: bool,
-) -> Paths:
-    """Step until every path has ended or is at its limit; a sentence leaves with the last of its `outputs` paths."""
-    steps: list[SampleStep] = []
+) -> Search:
+    """A sentence leaves with the last of its `outputs` paths that ends or, with `limit` tokens, does not end now."""
 
-    def begin(count: int) -> tuple[int, Tensor]:
-        return outputs, torch.zeros(count, outputs, dtype=torch.bool, device=rules.limits.device)  # True after </s>
+    def begin(new: NewRequests) -> tuple[int, SampleState]:
+        done = torch.zeros(len(new.tickets), outputs, dtype=torch.bool, device=new.rules.limits.device)
+        return outputs, SampleState(done, uniforms(new))
 
     def advance(group: Group) -> Advanced:
         result = step(group.tokens.flatten(), group.state, group.memory)
         own = log_probabilities(result.logits)
         history = None if group.history is None else group.history.flatten(0, 1)
-        choice = allowed(own, rules, group.sentences, group.ages, history)
-        chosen = choose(choice, group.sentences, group.ages)[:, None]
+        choice = allowed(own, group.rules, group.ages, history)
+        chosen = choose(choice, group)[:, None]
         tokens, log_p = chosen.view(-1, outputs), own.gather(1, chosen).view(-1, outputs)
-        attention = attention_of(result, len(group.sentences)) if with_attention else None
-        steps.append(SampleStep(group.sentences, group.ages, tokens, log_p, attention))
+        attention = attention_of(result, len(group.ages)) if with_attention else None
+        over = group.rules.limits <= group.ages
         group = _advance(group._replace(state=result.state), tokens)
-        return Advanced(group, None, group.own.all(1) | (rules.limits[group.sentences] <= group.ages))
+        finished = (group.own.done.all(1) | over).nonzero().flatten()
+        return Advanced(group, None, SampleStep(host(tokens), host(log_p), attention), finished, [None] * len(finished))
 
-    follow(Search(begin, advance, outputs), request_source, rules)
-    return _read_back(steps, rules.limits, outputs)
+    def read_back(trail: Trail, _ends: None) -> list[Hypothesis]:
+        found = [_path(trail, place, options.alpha) for place in range(outputs)]
+        return sorted(found, key=lambda output: (not output.finished, -output.score))
+
+    return Search(begin, advance, read_back, outputs)
 
 
 def _advance(group: Group, tokens: Tensor) -> Group:
     """Move every path on by its token."""
     history = None if group.history is None else torch.cat([group.history, tokens[:, :, None]], 2)
-    done = group.own | (tokens == SPECIALS.eos)
-    return group._replace(ages=group.ages + 1, tokens=tokens, history=history, own=done)
+    own = group.own._replace(done=group.own.done | (tokens == SPECIALS.eos))
+    return group._replace(ages=group.ages + 1, tokens=tokens, history=history, own=own)
 
 
-def _read_back(steps: list[SampleStep], limits: Tensor, outputs: int) -> Paths:
-    """Lay the steps side by side, each sentence in its row of the batch."""
-    longest = max(int(past.ages.max()) for past in steps) + 1
-    tokens = limits.new_zeros(len(limits), outputs, longest)
-    log_p = steps[0].log_probabilities.new_zeros(tokens.shape)
-    weights = [past.attention for past in steps if past.attention is not None]
-    widest = max((part.size(2) for part in weights), default=0)
-    attention = weights[0].new_zeros(*tokens.shape, widest) if weights else None
-    for past in steps:
-        tokens[past.sentences, :, past.ages] = past.tokens
-        log_p[past.sentences, :, past.ages] = past.log_probabilities
-        if attention is not None and past.attention is not None:
-            attention[past.sentences, :, past.ages, : past.attention.size(2)] = past.attention
-    ended = tokens == SPECIALS.eos
-    lengths = torch.where(ended.any(2), ended.byte().argmax(2) + 1, limits[:, None])
-    return Paths(tokens, log_p, lengths, attention)
+def _path(trail: Trail, place: int, alpha: float) -> Hypothesis:
+    """One of a sentence's paths, to its `</s>`; without one it ends before the last step, which was for `</s>` only."""
+    tokens = [int(past.tokens[row, place]) for past, row in trail]
+    length = tokens.index(SPECIALS.eos) + 1 if SPECIALS.eos in tokens else len(tokens) - 1
+    log_p = [float(past.log_probabilities[row, place]) for past, row in trail[:length]]
+    attention = [past.attention[row, place] for past, row in trail[:length] if past.attention is not None]
+    return hypothesis(tokens[:length], log_p, attention, alpha)

@@ -1,218 +1,192 @@
-"""From ids to ids: sentences of any length, batched by length, searched, and given back in their order."""
+"""One scheduler for all who search: requests in, futures out. All about batches is decided here, and nowhere else.
+
+    scheduler = Scheduler(decoder, device=device, vocabulary=len(tokenizer), workers=2, most_waiting=1000)
+    future = scheduler.submit(Request(ids, prefix, number), options)     # from any thread; at once
+    outputs = future.result(timeout=10)                                  # list[Hypothesis], best first
+    future.cancel()                                                      # its place is free with the next step
+
+`submit` never waits: it raises QueueFullError where `most_waiting` requests wait already, and DataError for a prefix
+that no output can begin with. Futures are those of `concurrent.futures`: `asyncio.wrap_future(future)` awaits one, and
+cancelling that cancels this. Requests with equal options share steps, and a new one joins a batch that runs, where the
+decoder can have that (all but the plain Transformer). Equal requests are searched once. An error of the decoder goes to
+the futures of the batch, and the next batch begins afresh. A batch that is too big for the memory is halved and
+searched again; one request alone that is too big gets a DataError.
+
+`search` is for a list: it waits, gives results in the order of the requests, and on Ctrl-C, or an error, cancels what
+is left and returns when nothing of it runs any more.
+
+Work is done by threads of the scheduler alone, never by the caller's, so a copy of the process made by `fork` has a
+scheduler that works (what the parent waits for, only the parent gets). They end with the scheduler.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from itertools import chain
-from threading import Event
-from typing import Any, NamedTuple, cast
+import os
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 import torch
-from torch import Tensor
 
 from mirada.config.options import SearchConfig
-from mirada.data.batches import pad
 from mirada.data.vocabulary import EOS
-from mirada.devices import halving
-from mirada.fast.memory import resized
-from mirada.fast.prepacked import ContinuousBatching, Decoding
-from mirada.kernels.widths import round_up
-from mirada.models.base import Memory, Model, State
-from mirada.search.continuous import NewRequests
-from mirada.search.decode import Hypothesis, Sentences, search_requests
-from mirada.search.workers import StoppedError, spread
-from mirada.trees import put_rows
+from mirada.search.decode import check_prefix
+from mirada.search.decoder import Decoder
+from mirada.search.queue import Capacity, Lane, Outputs, Parcel, QueueFullError, Request, Task, automatic
+from mirada.search.run import Run, Shared
+from mirada.search.workers import own_threads, use_threads
 
-# An automatic batch: numbers that a step's logits hold, sentences, and padded source positions, at most.
-LOGITS, MOST_SENTENCES, POSITIONS = 1 << 22, 512, 1 << 14
+__all__ = ["QueueFullError", "Request", "Scheduler", "search_all", "with_end"]
 
-MOST_TOGETHER = 16  # batches that share places, at most
-FULL = 128  # rows of a step from which on more rows are not faster a row
-Places = list[int]  # of equal requests, among all
-
-
-class Request(NamedTuple):
-    """One source to be searched: ids with </s>, the forced beginning of its output, and a number for sampling."""
-
-    source: list[int]
-    prefix: list[int]
-    number: int
-
-
-def output_limit(source_tokens: int, options: SearchConfig) -> int:
-    """Most tokens of an output: of this sentence alone, never of the batch it happens to be in."""
-    by_ratio = int(options.max_length_ratio * source_tokens) + 10
-    return max(1, options.max_output_length or by_ratio, options.min_output_length)
-
-
-class Room(NamedTuple):
-    """How large a batch may be: sentences, and source positions with padding."""
-
-    sentences: int
-    positions: int
-
-
-def automatic(vocabulary: int, options: SearchConfig) -> Room:
-    """Room that is fast and bounds the memory: a step's logits, sentences × hypotheses × vocabulary, stay few."""
-    hypotheses = options.n_best if options.sample else options.beam_size
-    return Room(max(1, min(MOST_SENTENCES, LOGITS // (hypotheses * vocabulary))), POSITIONS)
-
-
-def search_all(
-    model: Decoding,
-    requests: Sequence[Request],
-    options: SearchConfig,
-    *,
-    batch_size: int | Room,
-    device: torch.device,
-    with_attention: bool = False,
-    workers: int = 1,
-) -> list[list[Hypothesis]]:
-    """Search every request; results in the order of the requests. Similar lengths share a batch, longest first.
-
-    Equal requests are searched once, unless chance plays a part. `workers` threads take one job after the other: a
-    batch, or several that refill one another. What shares a step with what, and so how numbers are rounded, depends on
-    the number of workers. A batch that is too big for the memory is halved and tried again; raises DataError where one
-    alone is too big.
-    """
-
-    def work(job: list[list[Places]], stop: Event) -> list[list[Hypothesis]]:
-        def search_part(part: list[Places]) -> list[list[Hypothesis]]:
-            blocks = [part[start : start + len(job[0])] for start in range(0, len(part), len(job[0]))]
-            request_source = _Blocks(model, [[requests[places[0]] for places in block] for block in blocks], device)
-            return _search_job(request_source, options, with_attention, stop)
-
-        return halving(list(chain.from_iterable(job)), search_part, lambda places: _name(requests[places[0]]))
-
-    groups = sorted(_equal_ones(requests, options), key=lambda places: -len(requests[places[0]].source))
-    batches = _batches(groups, requests, batch_size)
-    refilled = isinstance(model, ContinuousBatching) and not with_attention and _has_gaps(batches, options)
-    count = _jobs(len(batches), workers) if refilled else len(batches)
-    jobs = [batches[start::count] for start in range(count)]  # every count-th batch, so that all are equally long
-    searched = chain.from_iterable(chain.from_iterable(jobs))
-    outputs = chain.from_iterable(spread(jobs, work, workers))
-    found = {place: output for places, output in zip(searched, outputs, strict=True) for place in places}
-    return [found[i] for i in range(len(requests))]
-
-
-def _has_gaps(batches: list[list[Places]], options: SearchConfig) -> bool:
-    """Whether a step of half a batch's rows takes longer a row than that of all."""
-    hypotheses = options.n_best if options.sample else options.beam_size
-    return bool(batches) and len(batches[0]) * hypotheses <= FULL
-
-
-def _jobs(batches: int, workers: int) -> int:
-    """How many jobs the batches make: as few as give each worker one."""
-    return max(min(workers, batches), -(-batches // MOST_TOGETHER))
-
-
-def _batches(groups: list[Places], requests: Sequence[Request], size: int | Room) -> list[list[Places]]:
-    """Cut what is to be searched, of which the longest stands first."""
-    room = size if isinstance(size, Room) else Room(size, sys.maxsize)
-    batches, start = [], 0
-    while start < len(groups):
-        count = max(1, min(room.sentences, room.positions // len(requests[groups[start][0]].source)))
-        batches.append(groups[start : start + count])
-        start += count
-    return batches
-
-
-def _equal_ones(requests: Sequence[Request], options: SearchConfig) -> list[Places]:
-    """Places of the requests that have one result in common; when sampling each has its own."""
-    groups: dict[tuple[object, ...], Places] = {}
-    for i, request in enumerate(requests):
-        key = (i,) if options.sample else (tuple(request.source), tuple(request.prefix))
-        groups.setdefault(key, []).append(i)
-    return list(groups.values())
-
-
-def _name(request: Request) -> str:
-    return f"line {request.number + 1} ({len(request.source) - 1} tokens)"
-
-
-class _Blocks:
-    """Requests that arrive in blocks and are read as they arrive; no block has a longer source than the one before."""
-
-    def __init__(self, model: Decoding, blocks: list[list[Request]], device: torch.device):
-        self.model, self.blocks, self.device = model, blocks, device
-        self.coming, self.can_insert = iter(blocks), isinstance(model, ContinuousBatching)
-
-    def next(self) -> NewRequests | None:
-        """Read the next block."""
-        if (block := next(self.coming, None)) is None:
-            return None
-        memory = self.model.encode(*pad([request.source for request in block], self.device))
-        state = self.model.start(memory)
-        return NewRequests(len(block), resized(memory, round_up(memory.mask.size(1))), state)
-
-    def put(
-        self, live: tuple[Memory, State], places: tuple[Tensor, Tensor], fresh: tuple[Memory, State], /
-    ) -> tuple[Memory, State]:
-        """Write the newcomers' rows over those of the sentences that are done."""
-        memory, longest = live[0], max(int(part[0].mask.any(0).sum()) for part in (live, fresh))
-        if (width := round_up(longest)) != memory.mask.size(1):
-            memory = resized(memory, width)
-        put_rows(memory, places[0], fresh[0])
-        return memory, cast(ContinuousBatching, self.model).insert(live[1], places[1], fresh[1])
-
-
-def _search_job(
-    request_source: _Blocks, options: SearchConfig, with_attention: bool, stop: Event
-) -> list[list[Hypothesis]]:
-    def step(token: Tensor, state: Any, memory: Any) -> Any:
-        if stop.is_set():
-            raise StoppedError
-        return request_source.model.step(token, state, memory)
-
-    requests = list(chain.from_iterable(request_source.blocks))
-    limits = torch.tensor([output_limit(len(request.source) - 1, options) for request in requests])
-    prefix = pad([request.prefix for request in requests], request_source.device)[0]
-    sentences = Sentences(limits.to(request_source.device), prefix, [request.number for request in requests])
-    with torch.inference_mode():
-        return search_requests(step, request_source, options, sentences, with_attention=with_attention)
-
-
-class Forced(NamedTuple):
-    """A given output under the model: natural logs, one a token and one for </s>."""
-
-    token_log_probabilities: list[float]
-    attention: Tensor | None  # [n, S]
-    heads: Tensor | None = None  # [L, heads, n, S]
-
-
-def force(
-    model: Model,
-    sources: list[list[int]],
-    targets: list[list[int]],
-    device: torch.device,
-    *,
-    with_attention: bool = False,
-    with_heads: bool = False,
-) -> list[Forced]:
-    """Score given targets (without </s>) for one batch of sources (with </s>), as the search would score them.
-
-    `with_heads` also gives the Transformer's attention layer by layer and head by head.
-    """
-    from mirada.data.batches import Encoded, collate
-    from mirada.search.step import producible
-
-    batch = collate(Encoded(sources, targets), range(len(sources)), device)
-    with torch.inference_mode():
-        look = with_attention or with_heads
-        outputs = model.forward(batch.source, batch.lengths, batch.target_in, with_attention=look)
-        logits = producible(model.logits(outputs.hidden.flatten(0, 1)))  # [B·T, V]
-        spoken = logits.gather(1, batch.target_out.reshape(-1, 1))[:, 0] - logits.logsumexp(-1)
-        log_p = spoken.view_as(batch.target_out)  # [B, T]
-    forced = []
-    for i, target in enumerate(targets):
-        rows, columns = len(target) + 1, len(sources[i])
-        attention = None if outputs.attention is None else outputs.attention[i, :rows, :columns].cpu()
-        heads = outputs.heads[i, :, :, :rows, :columns].cpu() if with_heads and outputs.heads is not None else None
-        forced.append(Forced(log_p[i, :rows].tolist(), attention, heads))
-    return forced
+Made = TypeVar("Made")
 
 
 def with_end(ids: list[int], most: int) -> list[int]:
     """A source as the model reads it: cut to `most` tokens, then </s>."""
     return [*ids[:most], EOS]
+
+
+class Scheduler:
+    """Searches with one decoder for many callers; see the module's own lines for how to use it.
+
+    `workers` batches at most run side by side, each in a thread with its share of the cores. `vocabulary` is the number
+    of target tokens: it decides how large a batch is where no `batch_size` is given.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        *,
+        device: torch.device,
+        vocabulary: int,
+        workers: int = 1,
+        most_waiting: int | None = None,
+    ):
+        self.vocabulary, self.workers, self.most_waiting = vocabulary, workers, most_waiting
+        self._begin(decoder, device)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=partial(_begin_again, weakref.ref(self)))
+
+    def _begin(self, decoder: Decoder, device: torch.device) -> None:
+        self._shared = Shared(decoder, device)
+        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="mirada")
+
+    def submit(
+        self,
+        request: Request,
+        options: SearchConfig,
+        *,
+        batch_size: int | None = None,
+        with_attention: bool = False,
+    ) -> Future[Outputs]:
+        """The future outputs of one request, best first."""
+        [(future, _)] = self._add([request], options, batch_size, with_attention, bounded=True)
+        return future
+
+    def search(
+        self,
+        requests: Sequence[Request],
+        options: SearchConfig,
+        *,
+        batch_size: int | None = None,
+        with_attention: bool = False,
+    ) -> list[Outputs]:
+        """The outputs of every request, in the order of the requests; raises the first error in that order.
+
+        `batch_size` sentences share a step at most; None: as many as are fast and fit (queue.automatic).
+        """
+        pairs = self._add(requests, options, batch_size, with_attention, bounded=False)
+        try:
+            return [future.result() for future, _ in pairs]
+        except BaseException:
+            for future, _ in pairs:
+                future.cancel()
+            while any(task.wanted == 0 and not task.left for _, task in pairs):
+                time.sleep(0.001)  # a step at most
+            raise
+
+    def call(self, work: Callable[[], Made]) -> Made:
+        """Let a thread of the scheduler do other work with the model, with all cores; its result or error."""
+        threads = own_threads()
+
+        def worked() -> Made:
+            use_threads(threads)
+            return work()
+
+        return self._pool.submit(worked).result()
+
+    def _add(
+        self,
+        requests: Sequence[Request],
+        options: SearchConfig,
+        batch_size: int | None,
+        with_attention: bool,
+        *,
+        bounded: bool,
+    ) -> list[tuple[Future[Outputs], Task]]:
+        for request in requests:
+            check_prefix(f"line {request.number + 1}", request.prefix)
+        capacity = automatic(self.vocabulary, options) if batch_size is None else Capacity(batch_size, 1 << 62)
+        lane, threads, shared = Lane(options, capacity, with_attention), own_threads(), self._shared
+        with shared.lock:
+            if bounded and self.most_waiting is not None and shared.queue.waiting + len(requests) > self.most_waiting:
+                raise QueueFullError(f"{shared.queue.waiting} requests wait already; try again later")
+            tasks, parcels = shared.queue.add(requests, lane, self.workers)
+            pairs = [(_future_of(task), task) for task in tasks]
+            shared.threads = threads
+            for parcel in parcels:
+                self._hire(parcel)
+        for future, task in pairs:
+            future.add_done_callback(partial(self._given_up, task, options))
+        return pairs
+
+    def _hire(self, parcel: Parcel) -> None:
+        """Start a worker for a parcel, unless all are at work or a batch that runs has room for it."""
+        joins = parcel.siblings == 1 and any(run.reserve(parcel) for run in self._shared.runs)
+        if len(self._shared.runs) < self.workers and not joins:
+            self._shared.runs.append(run := Run(self._shared))
+            self._pool.submit(run.work)
+
+    def _given_up(self, task: Task, options: SearchConfig, future: Future[Outputs]) -> None:
+        """A future was cancelled: where nobody else waits, the task is dropped."""
+        if not future.cancelled():
+            return
+        shared = self._shared
+        with shared.lock:
+            task.wanted -= 1
+            future.set_running_or_notify_cancel()
+            if not task.wanted and not task.taken:
+                shared.queue.waiting -= 1
+                task.left = True
+            if not task.wanted:
+                task.forget(options)
+
+
+def search_all(
+    decoder: Decoder,
+    requests: Sequence[Request],
+    options: SearchConfig,
+    *,
+    batch_size: int,
+    device: torch.device,
+    with_attention: bool = False,
+    workers: int = 1,
+) -> list[Outputs]:
+    """Search once, with a scheduler of its own."""
+    scheduler = Scheduler(decoder, device=device, vocabulary=1, workers=workers)
+    return scheduler.search(requests, options, batch_size=batch_size, with_attention=with_attention)
+
+
+def _future_of(task: Task) -> Future[Outputs]:
+    task.wanted += 1
+    task.futures.append(future := Future[Outputs]())
+    return future
+
+
+def _begin_again(reference: weakref.ref[Scheduler]) -> None:
+    """In a copy of the process no thread but one is left."""
+    if (scheduler := reference()) is not None:
+        scheduler._begin(scheduler._shared.decoder, scheduler._shared.device)

@@ -6,9 +6,12 @@ rows of a step (the rows of a sentence are neighbours), `V` vocabulary, `S` sour
 
 from __future__ import annotations
 
-from math import inf
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import fsum, inf
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,23 +56,62 @@ class StepFunction(Protocol):
 
 
 class Rules(NamedTuple):
-    """How long outputs may become and which tokens may come next."""
+    """How long outputs may become and which tokens may come next, for each of `A` sentences."""
 
-    limits: Tensor  # [B] most tokens of each output, </s> not counted
-    prefix: Tensor  # [B, P] tokens that each output must start with, padded at the right
-    prefix_lengths: Tensor  # [B]
-    shortest_prefix: int  # min(prefix_lengths), as a number
+    limits: Tensor  # [A] most tokens of each output, </s> not counted
+    prefix: Tensor  # [A, P] tokens that each output must start with, padded at the right
+    prefix_lengths: Tensor  # [A]
+    shortest_prefix: int  # of those that came together
     min_length: int  # fewest tokens before </s>
     ngram_size: int  # no n-gram of this size comes twice; 0: no such rule
 
 
-class Paths(NamedTuple):
-    """Outputs of a search, </s> included where it was produced. What lies beyond an output's length has no meaning."""
+# What the steps of one sentence left behind, from its first on: the record of each step and the sentence's row in it.
+Trail = list[tuple[Any, int]]
 
-    tokens: Tensor  # [B, n, T]
-    log_probabilities: Tensor  # [B, n, T] of each token
-    lengths: Tensor  # [B, n] tokens of each output; 0 marks a place that was never filled
-    attention: Tensor | None  # [B, n, T, S]
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output. Log-probabilities are natural and the model's own, whatever rules limited the choice."""
+
+    tokens: tuple[int, ...]  # without </s>
+    log_probability: float  # sum over the tokens, and </s> when finished
+    score: float  # log_probability / ((5 + n) / 6)^α, where n counts the tokens, and </s> when finished
+    token_log_probabilities: tuple[float, ...]  # one a token, and one for </s> when finished
+    finished: bool  # </s> was produced
+    attention: Tensor | None = field(default=None, compare=False)  # [n, S] the rows of exactly these steps
+
+
+def hypothesis(
+    tokens: Sequence[int], log_probabilities: Sequence[float], attention: Sequence[np.ndarray], alpha: float
+) -> Hypothesis:
+    """An output from its steps: tokens, `</s>` included where it was produced, and the attention `[S]` of each."""
+    finished, total = tokens[-1] == SPECIALS.eos, fsum(log_probabilities)
+    return Hypothesis(
+        tokens=tuple(tokens[:-1] if finished else tokens),
+        log_probability=total,
+        score=total / penalty(len(tokens), alpha),
+        token_log_probabilities=tuple(log_probabilities),
+        finished=finished,
+        attention=_stacked(attention) if len(attention) else None,
+    )
+
+
+def _stacked(rows: Sequence[np.ndarray]) -> Tensor:
+    """Rows in memory of their own; where the padding of the sources changed in between, as wide as the widest."""
+    stacked = np.zeros((len(rows), max(len(row) for row in rows)), rows[0].dtype)
+    for t, row in enumerate(rows):
+        stacked[t, : len(row)] = row
+    with torch.inference_mode(mode=False):  # what the caller gets is an ordinary tensor
+        return torch.from_numpy(stacked)
+
+
+def host(tensor: Tensor) -> np.ndarray:
+    """A tensor's numbers where Python reads them; on a CPU nothing is copied."""
+    if tensor.is_floating_point():
+        tensor = tensor.to(torch.promote_types(tensor.dtype, torch.float32))  # NumPy has no bfloat16
+    array: np.ndarray = tensor.cpu().numpy()
+    return array
 
 
 def penalty(length: Length, alpha: float) -> Length:
@@ -78,9 +120,9 @@ def penalty(length: Length, alpha: float) -> Length:
     return result
 
 
-def attention_of(result: StepResult, sentences: int) -> Tensor | None:
+def attention_of(result: StepResult, sentences: int) -> np.ndarray | None:
     """Attention of a step by sentence and row of the sentence, `[A, K, S]`, where the decoder has it."""
-    return None if result.attention is None else result.attention.unflatten(0, (sentences, -1))
+    return None if result.attention is None else host(result.attention.unflatten(0, (sentences, -1)))
 
 
 def producible(logits: Tensor) -> Tensor:
@@ -131,14 +173,14 @@ def largest_sums(values: Tensor, added: Tensor, k: int) -> tuple[Tensor, Tensor]
     return found.values, index.flatten(1).gather(1, found.indices)
 
 
-def allowed(logits: Tensor, rules: Rules, sentences: Tensor, ages: Tensor, history: Tensor | None) -> Tensor:
+def allowed(logits: Tensor, rules: Rules, ages: Tensor, history: Tensor | None) -> Tensor:
     """Put −inf on the tokens that may not come next; the others keep their logits, so probabilities stay the model's.
 
-    `logits` `[N, V]` (or log-probabilities) have −inf on `<pad>` and `<s>`, `sentences` `[A]` says whose rows they are,
-    `ages` `[A]` how many tokens each has behind it; `history` `[N, t]` holds those tokens, the last one last, behind
-    `<pad>`, and is only needed for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
+    `logits` `[N, V]` (or log-probabilities) have −inf on `<pad>` and `<s>`, `ages` `[A]` says how many tokens each
+    sentence has behind it; `history` `[N, t]` holds those tokens, the last one last, behind `<pad>`, and is only needed
+    for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
     """
-    choice, count = logits, len(logits) // len(sentences)
+    choice, count = logits, len(logits) // len(ages)
     early = ages < rules.min_length if rules.min_length else None
     if (early is not None and early.any()) or history is not None:
         choice = logits.clone()
@@ -149,9 +191,9 @@ def allowed(logits: Tensor, rules: Rules, sentences: Tensor, ages: Tensor, histo
         stuck = choice.amax(1) == -inf
         choice[:, SPECIALS.eos] = torch.where(stuck, logits[:, SPECIALS.eos], choice[:, SPECIALS.eos])
     if rules.prefix.shape[1]:
-        inside = rules.prefix_lengths[sentences] > ages  # [A]
+        inside = rules.prefix_lengths > ages  # [A]
         if inside.any():
-            token = rules.prefix[sentences, ages.clamp(max=rules.prefix.shape[1] - 1)]  # [A]
+            token = rules.prefix.gather(1, ages.clamp(max=rules.prefix.shape[1] - 1)[:, None])[:, 0]  # [A]
             choice = _forced(choice, logits, token.repeat_interleave(count), inside.repeat_interleave(count))
     return choice
 

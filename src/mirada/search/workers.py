@@ -1,47 +1,48 @@
-"""Several jobs at once in one process: threads that share the weights, each with its share of the cores.
+"""How many threads torch uses for the products of one thread of ours, and how many of ours there should be.
 
 Two threads that work on a batch each are faster than one batch on two cores: no core waits for the other's half.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
-from typing import TypeVar
+import os
+from threading import Lock, Thread
 
 import torch
 
-Job = TypeVar("Job")
-Made = TypeVar("Made")
-MOST = 8  # threads; with more of them Python itself, which they share, is what they wait for
-
-
-class StoppedError(Exception):
-    """Raised inside a job that goes on although nobody wants its result any more."""
+MOST = 8  # workers; with more of them Python itself, which they share, is what they wait for
+SETTING = Lock()  # torch keeps one number for all threads to come; it is wrong for a moment while a thread sets its own
+if hasattr(os, "register_at_fork"):  # nobody holds it while the process is copied
+    os.register_at_fork(before=SETTING.acquire, after_in_parent=SETTING.release, after_in_child=SETTING.release)
 
 
 def default_workers(device: torch.device) -> int:
     """One a core on a CPU, as far as that helps; a GPU has its own ways of doing much at once."""
-    return min(torch.get_num_threads(), MOST) if device.type == "cpu" else 1
+    return min(own_threads(), MOST) if device.type == "cpu" else 1
 
 
-def spread(jobs: Sequence[Job], work: Callable[[Job, Event], Made], workers: int) -> list[Made]:
-    """Do the work on every job; results in the order of the jobs, and the first error in that order.
+def own_threads() -> int:
+    """How many threads torch uses for the products of the calling thread."""
+    with SETTING:
+        return torch.get_num_threads()
 
-    `work` is also told when to give up: after an error elsewhere or Ctrl-C it may raise `StoppedError`.
+
+def use_threads(count: int) -> None:
+    """Let torch use so many threads for the products of the calling thread, and of no other.
+
+    `torch.set_num_threads` also sets what every thread begins with that has not computed yet. That is put back, by a
+    thread that ends at once, for the caller's own number would change again.
     """
-    workers = min(workers, len(jobs))
-    stop = Event()
-    if workers <= 1:
-        return [work(job, stop) for job in jobs]
-    threads = torch.get_num_threads()
-    share = max(1, threads // workers)
-    try:
-        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(share,)) as pool:
-            try:
-                return list(pool.map(lambda job: work(job, stop), jobs))
-            finally:
-                stop.set()
-    finally:
-        torch.set_num_threads(threads)  # what the next new thread starts with
+    with SETTING:
+        if torch.get_num_threads() == count:
+            return
+        found: list[int] = []
+        _by_another(lambda: found.append(torch.get_num_threads()))
+        torch.set_num_threads(count)
+        _by_another(lambda: torch.set_num_threads(found[0]))
+
+
+def _by_another(work: object) -> None:
+    thread = Thread(target=work)  # type: ignore[arg-type]
+    thread.start()
+    thread.join()

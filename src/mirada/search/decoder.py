@@ -1,0 +1,39 @@
+"""What a search needs of a model: the verbs of a decoder, and of the memory that it reads. Knows no model."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+from mirada.search.step import StepResult
+
+
+class Memory(Protocol):
+    """What a decoder may attend to: a named tuple of tensors with a row a sentence (search/memory.py handles it)."""
+
+    states: Tensor  # [B, S, H]
+    mask: Tensor  # [B, S] True on real tokens
+    keys: Any  # a tree of [B, …, S, A]
+    final: Any  # what only `start` reads
+
+
+class Decoder(Protocol):
+    """A model that is searched."""
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Any:
+        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`. Gives a `Memory` or several."""
+
+    def start(self, memory: Any) -> Any:
+        """Return the decoder's state before the first step: a tree of tensors `[B, …]`."""
+
+    def step(self, token: Tensor, state: Any, memory: Any) -> StepResult:
+        """Make one step from the previous tokens `[N]`, where row n belongs to sentence n // (N / B)."""
+
+
+@runtime_checkable
+class ContinuousDecoder(Protocol):
+    """A decoder in whose batch sentences of different ages stand side by side: all but the plain Transformer."""
+
+    def insert(self, state: Any, rows: Tensor, fresh: Any) -> Any:
+        """Let others take `rows` of a state, which is used up by this."""
