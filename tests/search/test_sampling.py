@@ -99,7 +99,7 @@ def test_numbers_become_tokens_by_the_inverse_distribution():
     assert draw(choice, uniforms, SearchConfig()).tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     # √ of each, renormalised: temperature 2 gives 0.354, 0.707, 0.354, 0.5 over 1.914.
     uniforms = torch.tensor([0.184, 0.186, 0.553, 0.555, 0.738, 0.740], dtype=torch.float64)
-    assert draw(choice[:6], uniforms, SearchConfig(temperature=2)).tolist() == [0, 1, 1, 2, 2, 3]
+    assert draw(choice[:6], uniforms, SearchConfig(sample=True, temperature=2)).tolist() == [0, 1, 1, 2, 2, 3]
 
 
 def test_forbidden_tokens_are_never_drawn():
