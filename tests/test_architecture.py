@@ -237,3 +237,15 @@ def test_no_class_of_ours_below_a_class_of_ours() -> None:
         if base in ours
     ]
     assert below == []
+
+
+def test_having_attention_is_asked_of_the_options() -> None:
+    """`has_attention` says it: a system added without attention is then right everywhere."""
+    found = [
+        f"{module}:{node.lineno}"
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        and ast.unparse(node).endswith(("decoder == 'classic'", "decoder != 'classic'"))
+    ]
+    assert {where.split(":")[0] for where in found} <= {"mirada.config.model"}, found

@@ -6,7 +6,7 @@ import pytest
 
 from mirada.errors import ConfigError, DataError
 from mirada.evaluation.bootstrap import interval
-from mirada.evaluation.lengths import Bucket, BucketScore, buckets, by_length
+from mirada.evaluation.lengths import Bucket, BucketScore, buckets, by_length, filled
 from mirada.evaluation.metrics import evaluate
 
 
@@ -91,3 +91,17 @@ def test_by_length_refuses_what_the_metrics_refuse():
         by_length([1], ["a"], [["a"]], "rouge")
     with pytest.raises(DataError, match=r"^nothing to evaluate"):
         by_length([], [], [], "bleu")
+
+
+def test_buckets_with_few_items_are_merged():
+    # 200 sentences: at least 20 a bucket. 1–5 has 100, 6–10 only 15 and goes with 11–15; 21 and more has 3.
+    lengths = [3] * 100 + [8] * 15 + [12] * 42 + [18] * 40 + [25] * 3
+    assert filled(lengths) == [5, 15]
+    assert [(bucket.label, len(bucket.indices)) for bucket in buckets(lengths, filled(lengths))] == [
+        ("1–5", 100),
+        ("6–15", 57),
+        ("16+", 43),
+    ]
+    assert filled([1] * 30) == []  # one bucket for all
+    assert filled([1, 8, 12, 25], [5, 10, 20]) == [5, 10, 20]  # of a handful every bucket says what it can
+    assert filled([]) == []

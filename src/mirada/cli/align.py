@@ -130,7 +130,7 @@ def _job(values: argparse.Namespace) -> Job:
 
     model = load(values.model, device=values.device)
     system = model.config.model
-    if system.decoder == "classic":
+    if not system.has_attention:
         raise ConfigError(f"{values.model}: a classic model has no attention to align with")
     names = head_names(system.dec_layers, system.num_heads) if system.decoder == "transformer" else []
     every = [MEAN, *names]

@@ -109,7 +109,7 @@ def _check(values: argparse.Namespace) -> None:
 
 
 def _check_drawable(kind: str, translator: Translator) -> None:
-    if kind in ("svg", "png") and translator.config.model.decoder == "classic":
+    if kind in ("svg", "png") and not translator.config.model.has_attention:
         raise ConfigError(f"--format {kind}: a classic model has no attention to draw; use text, json or html")
 
 

@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     translator.warn = _refuse if values.strict else say
     options = changed(translator.config.search, collect(values).get("search", {}))
     look = values.alignment is not None or values.save_attention is not None
-    if look and translator.config.model.decoder == "classic":
+    if look and not translator.config.model.has_attention:
         raise ConfigError(f"{values.model}: a classic model has no attention to align with or to save")
     with ExitStack() as stack:
         blocks, output = _open(values, stack)

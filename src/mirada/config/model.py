@@ -97,6 +97,11 @@ class ModelConfig(Block):
         return self.input_feeding is not False
 
     @property
+    def has_attention(self) -> bool:
+        """Whether the decoder attends to the source."""
+        return self.decoder != "classic"
+
+    @property
     def has_maxout(self) -> bool:
         """Whether the readout is a maxout of state, previous word and context."""
         return (self.decoder == "bahdanau" and self.readout != "state") or self.feed_context

@@ -64,6 +64,23 @@ def buckets(lengths: Sequence[int], edges: Sequence[int] | None = None) -> list[
     return [bucket for bucket in found if bucket.indices]
 
 
+def filled(lengths: Sequence[int], edges: Sequence[int] | None = None) -> list[int]:
+    """The edges without those that part off too few sentences to say anything: 20, of fewer than 200 a tenth.
+
+    A bucket that is too small is merged with the next one, the last with the one before.
+    """
+    least, chosen, count = max(1, min(20, -(-len(lengths) // 10))), [], 0
+    limits = list(EDGES if edges is None else edges)
+    for low, high in pairwise([0, *limits]):
+        count += sum(low < length <= high for length in lengths)
+        if count >= least:
+            chosen.append(high)
+            count = 0
+    while chosen and sum(length > chosen[-1] for length in lengths) < least:
+        chosen.pop()
+    return chosen
+
+
 def by_length(
     lengths: Sequence[int],
     hypotheses: Sequence[str],

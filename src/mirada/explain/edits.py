@@ -102,7 +102,7 @@ def edits_from(values: Mapping[str, Any]) -> Edits:
 
 def check_model(edits: Edits, options: ModelConfig) -> None:
     """Raise ConfigError if a model with these options has not what is to be edited."""
-    if edits.attention and options.decoder == "classic":
+    if edits.attention and not options.has_attention:
         raise ConfigError("--attention: a classic model has no attention; use a bahdanau, luong or transformer model")
     if edits.no_input_feeding and not (options.decoder == "luong" and options.feeds_input):
         which = "luong without input feeding" if options.decoder == "luong" else options.decoder

@@ -134,10 +134,10 @@ def _recurrent_step(options: ModelConfig, i: Index) -> Entries:
         ),
         "s_tilde": Legend(f"s̃_{t}", "the attentional state", f"tanh(W_c [c_{t}; s_{t}])", (UNIT,)),
     }
-    return entries if options.decoder == "classic" else entries | _look(options, i)
+    return entries | _attention(options, i) if options.has_attention else entries
 
 
-def _look(options: ModelConfig, i: Index) -> Entries:
+def _attention(options: ModelConfig, i: Index) -> Entries:
     query = f"s_{i.p if options.decoder == 'bahdanau' else i.t}"
     scores = {
         "additive": f"v_aᵀ tanh(W_a {query} + U_a h_j)",

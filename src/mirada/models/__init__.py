@@ -41,7 +41,7 @@ def build_model(options: ModelConfig, *, source_vocab: int, target_vocab: int) -
         recurrent=options.recurrent_dropout,
     )
     bridge, output, readout = _bridge(options), _output(options, embeddings[1]), _readout(options)
-    if options.decoder == "classic":
+    if not options.has_attention:
         return Classic(encoder, bridge, embeddings[1], stack, output, readout=readout)
     score = build_score(
         str(options.score_name),
@@ -92,5 +92,5 @@ def _output(options: ModelConfig, target: Embedding) -> OutputLayer:
 def _readout(options: ModelConfig) -> MaxoutReadout | None:
     if not options.has_maxout:
         return None
-    context = options.hidden_size if options.decoder == "classic" else options.memory_size
+    context = options.memory_size if options.has_attention else options.hidden_size
     return MaxoutReadout(options.hidden_size, options.embedding_dim, context, size=options.embedding_dim)

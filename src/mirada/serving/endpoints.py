@@ -98,7 +98,7 @@ def _wanted(texts: Sequence[str], prefix: str | list[str] | None) -> list[Wanted
 
 def _check_attention(engine: Engine, wanted: bool, replaces: bool) -> None:
     """Raise ConfigError where attention is wanted of a system that has none."""
-    if (wanted or replaces) and engine.translator.config.model.decoder == "classic":
+    if (wanted or replaces) and not engine.translator.config.model.has_attention:
         what = "with_attention" if wanted else "replace_unk"
         raise ConfigError(f"{what}: a classic model has no attention; use another model, or leave it out")
 

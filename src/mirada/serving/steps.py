@@ -64,7 +64,7 @@ def _greedy(translator: Translator, source: Source, prefix: str, options: Search
 
 
 def _found(translator: Translator, text: str, prefix: str, options: SearchConfig) -> Iterator[Step]:
-    attends = translator.config.model.decoder != "classic"
+    attends = translator.config.model.has_attention
     found = translator.search([text], options=options, prefixes=[prefix], with_attention=attends)[0][0]
     rows = [None] * len(found.tokens) if found.attention is None else found.attention.tolist()
     given = len(translator.target_tokenizer.encode([prefix])[0])

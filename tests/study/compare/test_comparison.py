@@ -84,7 +84,7 @@ def test_the_report_says_the_numbers_of_the_results(done):
             shown = f"{bucket['value']:.1f} [{bucket['interval_low']:.1f}, {bucket['interval_high']:.1f}]"
             assert all(shown in text for text in texts)
         assert all(f"{system['parameters']:,}" in text for text in texts)
-    assert lines[-1].startswith("Best bleu: ")
+    assert lines[-1].startswith(("Best bleu: ", "No system has learned anything yet (bleu "))
     assert all(lines[-1] in text.replace("\\", "") for text in texts)
 
 

@@ -107,3 +107,16 @@ def test_numbers():
     assert (numbers.signed(0.5), numbers.signed(-0.5)) == ("+0.5", "-0.5")
     assert (numbers.count(1234567.0), numbers.count(None), numbers.value(None)) == ("1,234,567", "–", "–")
     assert [numbers.duration(seconds) for seconds in (None, 90, 600)] == ["–", "90 s", "10.0 min"]
+
+
+@pytest.mark.parametrize(
+    ("places", "labels"),
+    [([64, 128, 256, 512], ["100", "200", "300"]), ([70, 80, 95], ["70", "80", "90"]), ([9, 2e6], ["1,000"])],
+    ids=str,
+)
+def test_logarithmic_axes_have_numbers_as_people_write_them(places, labels):
+    line = Series("s", places, [1.0] * len(places))
+    svg = draw(Plot("log", "", "x", "y", [line], log_x=True))["svg"].decode()
+    shown = re.findall(r">([^<>]+)</text>", svg)
+    assert set(labels) <= set(shown)
+    assert not [text for text in shown if "×" in text or "mathdefault" in text or "$" in text]

@@ -19,6 +19,7 @@ from mirada.errors import ConfigError
 from mirada.evaluation import compare as arithmetic
 from mirada.evaluation.bootstrap import SEED, percentiles
 from mirada.evaluation.compare import TASK_METRICS, Measured
+from mirada.evaluation.lengths import filled
 from mirada.evaluation.metrics import FloatArray, better
 from mirada.study.bottleneck.pairs import split_pairs
 from mirada.study.bottleneck.settings import Request
@@ -126,7 +127,7 @@ def lengths_results(request: Request, found: Translation) -> dict[str, Any]:
     sides = [[i for i, n in enumerate(lengths) if (n <= found.limit) == short] for short in (True, False)]
     width = request.settings.common_width
     groups = finished(found)
-    edges = sorted({max(1, round(found.limit * part / 4)) for part in range(1, 9)})
+    edges = filled(lengths, sorted({max(1, round(found.limit * part / 4)) for part in range(1, 9)}))
     systems: list[dict[str, Any]] = []
     falls: list[Fall] = []
     for name in (f"classic-{request.cell}-{width}", f"{request.attention}-{width}"):

@@ -64,15 +64,23 @@ def conclusion(results: Results) -> str:
     sign = -1 if better(metric) == "lower" else 1
     best = max(systems, key=lambda system: sign * system["metrics"][metric]["value"])
     found = best["metrics"][metric]
+    if not has_learned(metric, found["value"]):
+        more = ": raise --budget" if "budget" in results["conditions"] else ""
+        return f"No system has learned anything yet ({metric} {numbers.value(found['value'])} at best){more}."
     text = f"Best {metric}: {best['name']} with {numbers.with_span(found['value'], found['low'], found['high'])}"
     stands = [_standing(system, metric, sign) for system in systems if "difference" in system["metrics"][metric]]
     return f"{text}; against {results['baseline']}: {', '.join(stands)}." if stands else f"{text}."
 
 
+def has_learned(metric: str, value: float) -> bool:
+    """Whether a value, in percent, is more than that of a system that says nothing of the source."""
+    return value < 99 if better(metric) == "lower" else value >= 1
+
+
 def _standing(system: Mapping[str, Any], metric: str, sign: int) -> str:
     found = system["metrics"][metric]["difference"]
     verdict = "better" if sign * found["value"] > 0 else "worse"
-    if found["p"] >= SURE:
+    if found["p"] >= SURE or round(found["value"], 1) == 0:
         verdict = "no difference found"
     return f"{system['name']} {verdict} ({numbers.signed(found['value'])}, p {numbers.probability(found['p'])})"
 

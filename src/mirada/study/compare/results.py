@@ -14,6 +14,7 @@ from mirada.config.options import SearchConfig
 from mirada.evaluation import compare as arithmetic
 from mirada.evaluation.alignment import parse_links
 from mirada.evaluation.bootstrap import SAMPLES
+from mirada.evaluation.lengths import filled
 from mirada.study.compare.jobs import Task, state
 from mirada.study.compare.plan import Plan
 from mirada.study.compare.runs import System
@@ -45,6 +46,7 @@ def collect(plan: Plan, *, samples: int = SAMPLES) -> dict[str, Any]:
         if found.tasks
     }
     lengths, unit = arithmetic.source_lengths([item.source for item in plan.items])
+    edges = filled(lengths)
     systems = []
     for system in plan.systems:
         found = done[system.name]
@@ -52,7 +54,9 @@ def collect(plan: Plan, *, samples: int = SAMPLES) -> dict[str, Any]:
         if found.tasks:
             row |= _costs(found)
             row["metrics"] = _metrics(measured, system.name, plan.baseline)
-            scores = arithmetic.by_length(lengths, found.outputs, references, plan.metrics[0], samples=samples)
+            scores = arithmetic.by_length(
+                lengths, found.outputs, references, plan.metrics[0], edges=edges, samples=samples
+            )
             row["by_length"] = [asdict(score) for score in scores]
         systems.append(row)
     return {
@@ -163,7 +167,7 @@ def _sentences(plan: Plan, done: dict[str, Finished]) -> list[dict[str, Any]]:
 def _maps(task: Task, sources: Sequence[str]) -> list[dict[str, Any]]:
     """Attention of the first seed's best outputs, as tokens and weights; nothing for a model without attention."""
     translator = load(task.job.model, device=task.job.device)
-    if translator.config.model.decoder == "classic" or not sources:
+    if not translator.config.model.has_attention or not sources:
         return []
     options = SearchConfig.model_validate(task.job.search)
     found = translator.search(sources, options=options, with_attention=True)

@@ -174,7 +174,7 @@ def measure_outputs(translator: Translator, items: list[Item], job: Job, folder:
 
 def mean_entropy(translator: Translator, items: list[Item], batch_size: int) -> float | None:
     """Mean entropy of the attention in nats, over every token of the first references; None without attention."""
-    if translator.config.model.decoder == "classic":
+    if not translator.config.model.has_attention:
         return None
     rows: list[np.ndarray] = []
     for start in range(0, len(items), 16 * batch_size):
@@ -190,7 +190,7 @@ def measure_alignment(translator: Translator, items: list[Item], job: Job) -> di
 
     None without attention or without gold links.
     """
-    if job.units is None or translator.config.model.decoder == "classic":
+    if job.units is None or not translator.config.model.has_attention:
         return None
     pairs: Pairs = [item.source for item in items], [item.references[0] for item in items]
     gold = parse_gold([item.links or "" for item in items], job.test, pair_sizes(translator, pairs, job.units))

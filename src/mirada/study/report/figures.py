@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mirada.errors import ConfigError
@@ -12,6 +13,7 @@ from mirada.study.report.document import Plot, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -70,8 +72,10 @@ def _figure(plot: Plot) -> Figure:
     axes.set_ylabel(terminal(plot.y_label))
     if plot.log_x:
         axes.set_xscale("log")
+        _label_logarithms(axes.xaxis, [value for series in plot.series for value in series.x])
     if plot.log_y:
         axes.set_yscale("log")
+        _label_logarithms(axes.yaxis, [value for series in plot.series for value in series.y])
     if plot.ticks:
         axes.set_xticks(range(len(plot.ticks)), labels=[_tick(tick) for tick in plot.ticks])
     axes.grid(alpha=0.25)
@@ -80,6 +84,17 @@ def _figure(plot: Plot) -> Figure:
         # Named here, for a label of its own that begins with _ would be left out.
         axes.legend(handles, [terminal(series.name) for series in plot.series], frameon=False)
     return figure
+
+
+def _label_logarithms(axis: Axis, values: Sequence[float]) -> None:
+    """Numbers as people write them (70, not 7×10¹): 1, 2 and 5 of each power of ten, or round ones in a short range."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    is_short = max(values, default=1) < 10 * min(values, default=1)
+    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]) if is_short else LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if value < 1e6 else f"{value:,.0f}"))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _tick(label: str) -> str:
