@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from mirada.config.options import DataConfig, SearchConfig
+from mirada.data.fitting import Truncation, truncate
+from mirada.data.parts import SourceTokenizer
 from mirada.data.tokenizer import Piece, Tokenizer
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
 
@@ -69,21 +72,37 @@ class Found(Protocol):
         """Whether </s> was produced."""
 
 
+class Limit(NamedTuple):
+    """At most so many tokens of a source, which of them stay, and the option that says so."""
+
+    most: int
+    how: Truncation = "first"
+    option: str = "max_input_length"
+
+
+def input_limit(data: DataConfig, search: SearchConfig) -> Limit:
+    """What sources are cut to: as in training where it cut them, else to max_input_length."""
+    if data.truncate_source == "none" or search.max_input_length < data.max_length:
+        return Limit(search.max_input_length)
+    return Limit(data.max_length, data.truncate_source, "max_length")
+
+
 def source_pieces(
-    tokenizer: Tokenizer, texts: Sequence[str], most: int, *, first: int, warn: Callable[[str], None]
+    tokenizer: SourceTokenizer, texts: Sequence[str], limit: Limit, *, first: int, warn: Callable[[str], None]
 ) -> list[list[Piece]]:
-    """Tokens of each source, cut to `most`; of a text far longer than that the end is not even read.
+    """Tokens of each source, cut to the limit; of a text far longer than that the rest is not even read.
 
     `first` is the number of the first text, for the warnings.
     """
-    rows = tokenizer.pieces([text[: WIDEST * most] for text in texts])
+    most, how = limit.most, limit.how
+    rows = tokenizer.pieces(["".join(truncate(text, WIDEST * most, how)) for text in texts])
     for number, (text, row) in enumerate(zip(texts, rows, strict=True), start=first + 1):
         if len(text) > WIDEST * most:
             kept = min(most, len(row))
-            warn(f"line {number}: {len(text)} characters, cut to {kept} tokens (max_input_length {most})")
+            warn(f"line {number}: {len(text)} characters, cut to {kept} tokens ({limit.option} {most})")
         elif len(row) > most:
-            warn(f"line {number}: {len(row)} tokens, cut to max_input_length {most}")
-    return [row[:most] for row in rows]
+            warn(f"line {number}: {len(row)} tokens, cut to {limit.option} {most}")
+    return [truncate(row, most, how) for row in rows]
 
 
 def translation(

@@ -27,7 +27,7 @@ from mirada.search.scheduler import Request, Scheduler, with_end
 from mirada.search.step import Hypothesis
 from mirada.search.workers import default_workers
 from mirada.store.checkpoint import Loaded, load_model
-from mirada.texts import EMPTY, END, Scored, Translation, scored, source_pieces, translation, word_links
+from mirada.texts import EMPTY, END, Scored, Translation, input_limit, scored, source_pieces, translation, word_links
 
 __all__ = ["EMPTY", "END", "Scored", "Translation", "Translator", "load"]
 
@@ -210,7 +210,8 @@ class Translator:
         return word_links(found, self.target_tokenizer)
 
     def _pieces(self, texts: Sequence[str], options: SearchConfig, first: int) -> list[list[Piece]]:
-        return source_pieces(self.source_tokenizer, texts, options.max_input_length, first=first, warn=self.warn)
+        limit = input_limit(self.config.data, options)
+        return source_pieces(self.source_tokenizer, texts, limit, first=first, warn=self.warn)
 
     def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
         attention = None if found.attention is None else found.attention.numpy()

@@ -27,6 +27,10 @@ def options(**data: Any) -> Config:
     return parse({"data": data})
 
 
+def resolved(config: Config, pairs: Corpus) -> Config:
+    return resolve(config, (pairs, pairs))
+
+
 # Choices left to the data
 
 
@@ -40,26 +44,27 @@ def options(**data: Any) -> Config:
     ],
 )
 def test_kinds_and_sizes_follow_the_data(sources, targets, expected):
-    data = resolve(options(), corpus(sources, targets)).data
+    data = resolved(options(), corpus(sources, targets)).data
     assert (data.source_tokenizer, data.target_tokenizer, data.vocab_size) == expected
 
 
 def test_what_is_given_is_kept():
     given = options(tokenizer="unigram", target_tokenizer="char", vocab_size=77, src="a", tgt="b")
-    config = resolve(given, corpus(WORDS, PHONEMES))
+    config = resolved(given, corpus(WORDS, PHONEMES))
     assert config.data == given.data.model_copy(update={"source_tokenizer": "unigram"})
-    assert (config.model, config.training, config.search) == (given.model, given.training, given.search)
-    assert resolve(config, corpus(WORDS, PHONEMES)) == config
+    assert (config.training, config.search) == (given.training, given.search)
+    assert config.model == given.model.model_copy(update={"segments": 0})
+    assert resolved(config, corpus(WORDS, PHONEMES)) == config
 
 
 def test_words_have_no_size_unless_it_is_given():
-    assert resolve(options(tokenizer="word"), corpus(tiny.SOURCES, tiny.TARGETS)).data.vocab_size is None
-    assert resolve(options(tokenizer="word", vocab_size=9), corpus(tiny.SOURCES, tiny.TARGETS)).data.vocab_size == 9
+    assert resolved(options(tokenizer="word"), corpus(tiny.SOURCES, tiny.TARGETS)).data.vocab_size is None
+    assert resolved(options(tokenizer="word", vocab_size=9), corpus(tiny.SOURCES, tiny.TARGETS)).data.vocab_size == 9
 
 
 def test_a_shared_vocabulary_has_one_kind_for_both_sides():
-    apart = resolve(options(), corpus(WORDS, tiny.TARGETS * 10)).data
-    shared = resolve(options(share_vocab=True), corpus(WORDS, tiny.TARGETS * 10)).data
+    apart = resolved(options(), corpus(WORDS, tiny.TARGETS * 10)).data
+    shared = resolved(options(share_vocab=True), corpus(WORDS, tiny.TARGETS * 10)).data
     assert (apart.source_tokenizer, apart.target_tokenizer) == ("char", "bpe")
     assert (shared.source_tokenizer, shared.target_tokenizer) == ("bpe", "bpe")
 
@@ -114,6 +119,7 @@ def encoded(train: Corpus, dev: Corpus, **data: Any) -> Any:
 
 PAIRS = corpus(["a b", "a b c", "a b c d", "b", "a"], ["x", "x y z", "y", "x y z x", "z"], name="train.tsv")
 DEV = corpus(["a b c d"], ["x y z x"], name="dev.tsv")
+DEV_SHORT = corpus(["a b"], ["x y"], name="dev.tsv")
 
 
 def test_sources_end_and_targets_are_bare():
@@ -127,16 +133,46 @@ def test_sources_end_and_targets_are_bare():
 
 
 def test_pairs_that_are_too_long_are_left_out_of_training_and_counted():
-    prepared = encoded(PAIRS, DEV, max_length=3)
+    prepared = encoded(PAIRS, DEV_SHORT, max_length=3)
     assert [len(ids) for ids in prepared.train.sources] == [3, 4, 2]  # the third and fourth have four words on a side
     assert [len(ids) for ids in prepared.train.targets] == [1, 3, 1]
-    assert "2 training pairs have more than max_length 3 tokens and are left out" in prepared.notes
-    assert [len(ids) for ids in prepared.dev.sources] == [5]
+    assert prepared.notes[2] == (
+        "warning: 2 training pairs have more than max_length 3 tokens and are left out, 40.0% of them all; raise "
+        "max_length, or cut sources by truncate_source first"
+    )
+    few = encoded(corpus(["a b"] * 39 + ["a b c d"], ["x y z"] * 40), DEV_SHORT, max_length=3)
+    assert few.notes[2:] == ["1 training pairs have more than max_length 3 tokens and are left out"]
+
+
+def test_dev_pairs_that_are_too_long_are_left_out_before_training_starts():
+    dev = corpus(["a b c d", "a b", "b"], ["x", "y", "z x y z"], name="dev.tsv")
+    prepared = encoded(PAIRS, dev, max_length=3)
+    assert (len(prepared.dev.sources), prepared.dev_texts.targets, prepared.dev_texts.lines) == (1, ["y"], [2])
+    assert any(note.startswith("warning: 2 dev pairs have more than max_length 3 tokens") for note in prepared.notes)
+    with pytest.raises(DataError, match=r"^dev\.tsv: every pair has more than max_length 3 tokens on a side; raise"):
+        encoded(PAIRS, DEV, max_length=3)
+
+
+@pytest.mark.parametrize(("how", "words"), [("first", "a b c"), ("last", "b c d"), ("both", "a b d"), ("none", None)])
+def test_long_sources_are_cut_instead_where_they_may_be(how, words):
+    pairs = corpus(["a b c d", "a b", "c d", "d a"], ["x y", "x", "x", "x y x y"])
+    config = options(source_tokenizer="word", target_tokenizer="word", max_length=3, truncate_source=how)
+    tokenizers = learn_tokenizers(config, pairs)
+    prepared = encode(config, (pairs, DEV_SHORT), tokenizers)
+    outputs = [tokenizers[0].decode(ids) for ids in prepared.train.sources]
+    assert outputs == [*([words] if words else []), "a b", "c d"]  # the last has too long a target: never cut
+    assert all(ids[-1] == EOS for ids in prepared.train.sources)
+    ends = {"first": "first", "last": "last", "both": "first and last"}.get(how)
+    said = f"1 training sources are cut to their {ends} 3 tokens (truncate_source)"
+    assert (said in prepared.notes) == bool(words)
 
 
 def test_every_pair_too_long():
     long = corpus(["a b c"], ["x y z"], name="train.tsv")
-    message = "train.tsv: every pair has more than max_length 2 tokens on a side; raise max_length"
+    message = (
+        "train.tsv: every pair has more than max_length 2 tokens on a side; raise max_length, or cut sources by "
+        "truncate_source first"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         encoded(long, DEV, max_length=2)
 
@@ -171,7 +207,7 @@ def test_some_unknown_tokens_are_told():
         "dev.tsv: 50.0% of source tokens are unknown",
         "dev.tsv: 12.5% of target tokens are unknown",
     ]
-    few = encoded(PAIRS, corpus(["a " * 999 + "μ"], ["x"], name="dev.tsv"))
+    few = encoded(PAIRS, corpus(["a " * 999 + "μ"], ["x"], name="dev.tsv"), max_length=2000)
     assert few.notes[2:] == []  # one in a thousand is not worth a word
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirada.cli.flags import Parser, add_options, collect
-from mirada.cli.pairs import FLAGS, refuse_ignored
+from mirada.cli.pairs import FILES, FORMAT, pair_options, refuse_ignored
 from mirada.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print links and report as JSON")
     parser.add_argument("--batch-size", type=int, default=64, help="pairs forced together [64]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
-    add_options(parser, "data", only=(*FLAGS, *DEV))
+    add_options(parser, "data", only=(*FILES, *FORMAT, *DEV))
     return parser.read(arguments)
 
 
@@ -146,12 +146,11 @@ def _job(values: argparse.Namespace) -> Job:
 
 def _pairs(values: argparse.Namespace, *, dev: bool) -> Pairs:
     """Line n of the files as item n − 1; a pair with a blank side is blank on both."""
-    from mirada.config.configfile import parse
     from mirada.data.corpus import chosen_files, read_files, required_files
 
     given = collect(values).get("data", {})
     refuse_ignored(given)
-    data = parse({"data": given}).data
+    data = pair_options(given, values.model)
     files = (chosen_files(data, dev=True) if dev else None) or required_files(data, "input")
     corpus = read_files(files, data)
     kept = {line: pair for line, *pair in zip(corpus.lines, corpus.sources, corpus.targets, strict=True)}

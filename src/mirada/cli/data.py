@@ -12,9 +12,8 @@ from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, DataError, suggestion
 from mirada.escape import terminal
 
-FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
 MANY = 100_000
-FORMAT = ("source_column", "target_column", "source_key", "target_key", "max_length")
+FORMAT = ("source_column", "target_column", "source_key", "target_key")
 HELP = """usage: mirada data make|check|invent …
 
   make    write a corpus that rules make, as files: English-Spanish with gold word alignments, or other jobs
@@ -125,7 +124,10 @@ def check(arguments: Sequence[str]) -> int:
         "Report on a corpus before training. Exit code 0: fit to train on; 1: something would hurt.",
         epilog="example:\n  mirada data check --src train.en --tgt train.es --dev-src dev.en --dev-tgt dev.es",
     )
-    add_options(parser, "data", only=FILES + FORMAT)
+    add_options(parser, "data")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the dev pairs that are split off where none are given [1]"
+    )
     parser.add_argument("--test-src", metavar="FILE", help="source side of the test pairs")
     parser.add_argument("--test-tgt", metavar="FILE", help="target side of the test pairs")
     parser.add_argument("--test-tsv", metavar="FILE", help="test pairs as tab-separated columns")
@@ -140,7 +142,9 @@ def check(arguments: Sequence[str]) -> int:
 
     data = parse({"data": collect(values).get("data", {})}).data
     unknown = _unknown_rates(values.model)
-    report = check_corpus(data, test=_test(values, data), source_unknown=unknown[0], target_unknown=unknown[1])
+    report = check_corpus(
+        data, test=_test(values, data), source_unknown=unknown[0], target_unknown=unknown[1], seed=values.seed
+    )
     print(to_json(report) if values.json else to_text(report))
     return exit_code(report)
 
@@ -159,11 +163,11 @@ Rate = Callable[[str], tuple[int, int]]
 def _unknown_rates(model: str | None) -> tuple[Rate | None, Rate | None]:
     if model is None:
         return None, None
-    from mirada.data.tokenizer import Tokenizer
+    from mirada.data.parts import SourceTokenizer
     from mirada.data.vocabulary import UNK
     from mirada.store.checkpoint import read_config, read_tokenizers
 
-    def rate(tokenizer: Tokenizer) -> Rate:
+    def rate(tokenizer: SourceTokenizer) -> Rate:
         def count(text: str) -> tuple[int, int]:
             ids = tokenizer.encode([text])[0]
             return ids.count(UNK), len(ids)

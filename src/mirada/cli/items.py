@@ -46,11 +46,11 @@ def add_items(parser: argparse.ArgumentParser) -> None:
 
 def items_of_pairs(values: argparse.Namespace) -> Items:
     """Read the items that pairs of files give; raises ConfigError or DataError."""
-    pairs = read_pairs(collect(values).get("data", {}))
+    pairs = read_pairs(collect(values).get("data", {}), values.model)
     total = len(pairs) + len(pairs.skipped)
     _say_left_out("a blank side", pairs.skipped, total)
     further = _further(values, pairs.lines)
-    references = [[target, *more] for target, more in zip(pairs.targets, further, strict=True)]
+    references = [[*own, *more] for own, more in zip(pairs.all_references(), further, strict=True)]
     items = _with_beside(values, Items(pairs.lines, pairs.sources, references, [], [], [], total))
     return _merged(items) if values.multi_reference else items
 

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mirada.cli.flags import add_options
+from mirada.config.options import DataConfig
 from mirada.data.corpus import Corpus, read_files, required_files
 from mirada.errors import ConfigError
 
-FLAGS = ("src", "tgt", "tsv", "jsonl", "source_column", "target_column", "source_key", "target_key")
+FILES = ("src", "tgt", "tsv", "jsonl")
+FORMAT = ("source_column", "target_column", "source_key", "target_key")
 
 
 def add_pairs(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name one set of pairs."""
-    add_options(parser, "data", only=FLAGS)
+    add_options(parser, "data", only=FILES + FORMAT)
 
 
-def read_pairs(options: Mapping[str, Any]) -> Corpus:
-    """Read the pairs that the flags name; raises ConfigError if they name none, or DataError."""
-    from mirada.config.configfile import parse
+def read_pairs(options: Mapping[str, Any], model: str | None = None) -> Corpus:
+    """Read the pairs that the flags name, columns and keys as the model was trained unless they say otherwise.
 
+    Raises ConfigError if they name none, or DataError.
+    """
     refuse_ignored(options)
-    data = parse({"data": dict(options)}).data
+    data = pair_options(options, model)
     return read_files(required_files(data, "input"), data)
+
+
+def pair_options(options: Mapping[str, Any], model: str | None = None) -> DataConfig:
+    """The options that name pairs; of a model with sources of several parts its columns and keys are the defaults."""
+    from mirada.config.configfile import parse
+    from mirada.store.checkpoint import read_config
+
+    known = read_config(Path(model)).data if model else DataConfig()
+    own = {name: getattr(known, name) for name in FORMAT} if known.source_parts > 1 else {}
+    return parse({"data": {**own, **options}}).data
 
 
 def refuse_ignored(options: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
 
     from mirada.translator import load
 
-    pairs = read_pairs(collect(values).get("data", {}))
+    pairs = read_pairs(collect(values).get("data", {}), values.model)
     scored = load(values.model, device=values.device).score(pairs.sources, pairs.targets, batch_size=values.batch_size)
     for line, found in zip(pairs.lines, scored, strict=True):
         print(_as_json(line, found) if values.tokens else f"{found.log_probability:.6f}")

@@ -17,6 +17,7 @@ DEFAULT_SCORE: Mapping[str, Score | None] = {
     "luong": "general",
     "transformer": "scaled_dot",
 }
+MOST_SEGMENTS = 64
 RECURRENT = ("classic", "bahdanau", "luong")
 # Options that act with some decoders only: elsewhere they may keep their default, nothing else.
 OWNERS: Mapping[str, tuple[str, ...]] = {
@@ -68,6 +69,12 @@ class ModelConfig(Block):
     )
     readout: Literal["state", "deep"] | None = Field(
         None, description="bahdanau: predict from s_t, or from a maxout of s_t, y_{t-1}, c_t (default: deep)"
+    )
+    segments: int | None = Field(
+        None,
+        ge=0,
+        le=MOST_SEGMENTS,
+        description="embeddings of the parts of sources (default: one a part, 0 for one part)",
     )
     num_heads: Width = Field(4, description="transformer: attention heads")
     ff_size: Width = Field(1024, description="transformer: width of the feed-forward layer")

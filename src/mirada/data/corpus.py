@@ -10,16 +10,18 @@ from __future__ import annotations
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 
+from mirada.config.data import parts_of
 from mirada.config.options import DataConfig
 from mirada.data.checks.misalignment import describe_counts
-from mirada.data.rows import is_blank, parse_json, parse_tsv
+from mirada.data.references import parse_columns, references_in_records, references_in_rows
+from mirada.data.rows import Row, find_columns, is_blank, parse_json, parse_tsv
 from mirada.errors import ConfigError, DataError
 from mirada.files import refuse_endless
 
@@ -38,8 +40,6 @@ UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 LONGEST_LINE = 1 << 24  # bytes: more is refused before it fills the memory
 CONVERT = "convert the file to UTF-8 (e.g. iconv -f latin1 -t utf-8)"
 
-Row = tuple[int, str, str]  # line number from 1, source, target
-
 
 @dataclass(frozen=True)
 class Corpus:
@@ -50,6 +50,12 @@ class Corpus:
     lines: list[int]  # line numbers of the pairs, from 1
     skipped: list[int]  # line numbers left out because a side is blank
     name: str
+    references: list[tuple[str, ...]] = field(default_factory=list)  # further ones of each pair; empty: nobody has any
+
+    def all_references(self) -> list[list[str]]:
+        """The target of each pair and its further references."""
+        further = self.references or [()] * len(self)
+        return [[target, *others] for target, others in zip(self.targets, further, strict=True)]
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -129,19 +135,20 @@ def read_lines(path: Path, *, allow_empty: bool = False) -> list[str]:
     return lines
 
 
-def keep_pairs(rows: Iterable[Row], name: str) -> Corpus:
-    """Keep the rows with text on both sides and note the lines of the others; raises DataError if none is left."""
+def keep_pairs(rows: Iterable[tuple[int, Row]], name: str) -> Corpus:
+    """Keep the numbered rows with text on both sides and note the others; raises DataError if none is left."""
     corpus = Corpus([], [], [], [], name)
-    for number, source, target in rows:
-        if is_blank(source) or is_blank(target):
+    for number, row in rows:
+        if is_blank(row.source) or is_blank(row.target):
             corpus.skipped.append(number)
             continue
-        corpus.sources.append(source)
-        corpus.targets.append(target)
+        corpus.sources.append(row.source)
+        corpus.targets.append(row.target)
         corpus.lines.append(number)
+        corpus.references.append(row.references)
     if not corpus.lines:
         raise DataError(f"{name}: no pair has text on both sides ({len(corpus.skipped)} lines read)")
-    return corpus
+    return corpus if any(corpus.references) else replace(corpus, references=[])
 
 
 def read_parallel(src: Path, tgt: Path) -> Corpus:
@@ -152,24 +159,28 @@ def read_parallel(src: Path, tgt: Path) -> Corpus:
     sources, targets = read_lines(src), read_lines(tgt)
     if len(sources) != len(targets):
         raise DataError(describe_counts(str(src), str(tgt), sources, targets))
-    rows = zip(range(1, len(sources) + 1), sources, targets, strict=True)
+    rows = enumerate(map(Row, sources, targets), start=1)
     return keep_pairs(rows, f"{src} | {tgt}")
 
 
-def read_tsv(path: Path, *, source_column: int = 1, target_column: int = 2) -> Corpus:
-    """Read two columns (from 1) of a tab-separated file: no header, no quoting; raises DataError with file:line."""
-    columns = (source_column, target_column)
-    rows = ((n, *parse_tsv(line, columns, f"{path}:{n}")) for n, line in enumerate(read_lines(path), start=1))
+def read_tsv(path: Path, *, source_column: str | int = 1, target_column: str | int = 2) -> Corpus:
+    """Read columns (from 1, or by their names in the first line) of a tab-separated file; no quoting.
+
+    Raises DataError with file:line.
+    """
+    lines = read_lines(path)
+    layout = find_columns(parts_of(str(source_column)), str(target_column), lines[0], f"{path}:1")
+    rows = ((n, parse_tsv(line, layout, f"{path}:{n}")) for n, line in enumerate(lines, start=1) if n > layout.header)
     return keep_pairs(rows, str(path))
 
 
 def read_jsonl(path: Path, *, source_key: str = "source", target_key: str = "target") -> Corpus:
     """Read one JSON object a line; `a.b` means key b inside key a, unless there is a key "a.b".
 
-    Raises DataError with file:line for anything but an object with text under both keys; blank lines are skipped.
+    Raises DataError with file:line for anything but an object with text under the keys; blank lines are skipped.
     """
-    keys = (source_key, target_key)
-    rows = ((n, *parse_json(line, keys, f"{path}:{n}")) for n, line in enumerate(read_lines(path), start=1))
+    keys = (parts_of(source_key), target_key)
+    rows = ((n, parse_json(line, keys, f"{path}:{n}")) for n, line in enumerate(read_lines(path), start=1))
     return keep_pairs(rows, str(path))
 
 
@@ -206,9 +217,15 @@ def _draw(groups: list[list[int]], wanted: int, seed: int) -> set[int]:
     return drawn or set(smallest)
 
 
+def select(corpus: Corpus, indices: Sequence[int]) -> Corpus:
+    """Some pairs of a corpus, in the order of `indices`; all of them are the corpus itself."""
+    return corpus if len(indices) == len(corpus) else _select(corpus, list(indices), corpus.skipped, corpus.name)
+
+
 def _select(corpus: Corpus, indices: list[int], skipped: list[int], name: str) -> Corpus:
     columns = [[column[i] for i in indices] for column in (corpus.sources, corpus.targets)]
-    return Corpus(columns[0], columns[1], [corpus.lines[i] for i in indices], list(skipped), name)
+    references = [corpus.references[i] for i in indices] if corpus.references else []
+    return Corpus(columns[0], columns[1], [corpus.lines[i] for i in indices], list(skipped), name, references)
 
 
 class Files(NamedTuple):
@@ -265,4 +282,19 @@ def load_pairs(config: DataConfig, *, seed: int) -> tuple[Corpus, Corpus]:
     train = read_files(train_files, config)
     if dev_files is None:
         return split_dev(train, size=config.dev_size, seed=seed)
-    return train, read_files(dev_files, config)
+    return train, with_references(read_files(dev_files, config), dev_files, config)
+
+
+def with_references(dev: Corpus, files: Files, config: DataConfig) -> Corpus:
+    """Dev pairs with the further references that options name; raises ConfigError or DataError as reading them does."""
+    column, key = config.dev_reference_column, config.dev_reference_key
+    if (column and files.kind != "tsv") or (key and files.kind != "jsonl"):
+        what = "dev_reference_column goes with dev_tsv" if column else "dev_reference_key goes with dev_jsonl"
+        raise ConfigError(f"{what}, whose {'columns' if column else 'keys'} it names")
+    if not (column or key):
+        return dev
+    path, lines = files.paths[0], read_lines(files.paths[0])
+    columns = parse_columns(column) if column else None
+    found = references_in_rows(path, lines, columns) if columns else references_in_records(path, lines, str(key))
+    further = [(*own[1:], *found[line - 1]) for own, line in zip(dev.all_references(), dev.lines, strict=True)]
+    return replace(dev, references=further)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mirada.data.bpe_dropout import Dropping, cut_text, merges_of
 from mirada.data.recipes import (
     BLOCK,
     KINDS,
@@ -59,8 +60,14 @@ class Tokenizer:
         """Entries of the vocabulary, the four special ones included."""
         return int(self._inner.get_vocab_size())
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without special tokens; an empty or blank text has none."""
+    def encode(self, texts: Sequence[str], dropping: Dropping | None = None) -> list[list[int]]:
+        """Ids of each text, without special tokens; an empty or blank text has none.
+
+        `dropping` leaves out merges of bpe at random (BPE dropout); other kinds know no merges.
+        """
+        if dropping and self.kind == "bpe":
+            merges = merges_of(self._inner)
+            return [[_plain(i) for i in cut_text(text, self._inner, merges, dropping)] for text in texts]
         return [[_plain(i) for i in encoding.ids] for encoding in self._encodings(texts)]
 
     def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
@@ -114,16 +121,20 @@ class Tokenizer:
         """Write the tokeniser as one JSON file (the format of the library `tokenizers`)."""
         write_text(path, self._inner.to_str(pretty=True))
 
+    def content(self) -> Any:
+        """The same as a value of JSON."""
+        return json.loads(self._inner.to_str())
+
     @staticmethod
     def load(path: Path, kind: str) -> Tokenizer:
         """Read a tokeniser; raises ModelFolderError if the file is missing, damaged, or not one that mirada writes."""
         try:
-            return Tokenizer(checked_inner(_content(path), kind), kind)
+            return Tokenizer(checked_inner(read_content(path), kind), kind)
         except ValueError as error:
             raise ModelFolderError(f"{path}: {error}") from None
 
 
-def _content(path: Path) -> Any:
+def read_content(path: Path) -> Any:
     """The JSON of a tokeniser file; raises ModelFolderError if there is none."""
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing; the folder holds no complete model")

@@ -23,6 +23,7 @@ TASK_METRICS: Mapping[str, tuple[str, ...]] = {
     "unigram": ("bleu", "chrf", "ter"),
     "word": ("exact", "item_error", "per"),
     "char": ("exact", "item_error", "cer"),
+    "features": ("exact", "item_error", "cer"),
 }
 
 

@@ -58,8 +58,8 @@ def _embeddings(options: ModelConfig, source_vocab: int, target_vocab: int) -> t
     # The Transformer drops the sum with the positions instead.
     drop = 0.0 if options.decoder == "transformer" else options.embedding_drop
     source, target = (
-        Embedding(vocab, options.embedding_dim, dropout=drop, word_dropout=options.word_dropout)
-        for vocab in (source_vocab, target_vocab)
+        Embedding(vocab, options.embedding_dim, dropout=drop, word_dropout=options.word_dropout, segments=segments)
+        for vocab, segments in ((source_vocab, options.segments or 0), (target_vocab, 0))
     )
     return (target, target) if options.tied_embeddings else (source, target)
 

@@ -8,6 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from mirada.data.vocabulary import SEP
 from mirada.kernels.dropout import dropout
 
 
@@ -21,17 +22,22 @@ def _initialised(vocab: int, size: int) -> Tensor:
 class Embedding(nn.Module):
     """E[y], drawn from N(0, 1/d) so that it can also serve as an output layer.
 
-    `word_dropout` zeroes whole tokens (Sennrich & Zhang 2019), `dropout` single numbers.
+    `word_dropout` zeroes whole tokens (Sennrich & Zhang 2019), `dropout` single numbers. With `segments`, sources have
+    parts, and a token's embedding is the sum of its own and its part's (Devlin et al. 2019, section 3).
     """
 
-    def __init__(self, vocab: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0):
+    def __init__(self, vocab: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0, segments: int = 0):
         super().__init__()
         self.weight = nn.Parameter(_initialised(vocab, size))
+        self.segments = nn.Parameter(_initialised(segments, size)) if segments else None
         self.dropout, self.word_dropout = dropout, word_dropout
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """Ids `[…]` → embeddings `[…, E]`."""
+    def forward(self, ids: Tensor, *, axis: int = -1) -> Tensor:
+        """Ids `[…]` → embeddings `[…, E]`; the positions of a sentence lie along `axis`."""
         embedded = nn.functional.embedding(ids, self.weight)
+        if self.segments is not None:
+            part = (ids == SEP).cumsum(axis).clamp(max=len(self.segments) - 1)
+            embedded = embedded + nn.functional.embedding(part, self.segments)
         if self.training and self.word_dropout:
             keep = torch.rand(ids.shape, device=ids.device) >= self.word_dropout
             embedded = embedded * keep[..., None]

@@ -69,7 +69,7 @@ class RecurrentEncoder(nn.Module):
 
     def forward(self, source: Tensor, lengths: Tensor) -> Encoded:
         """Read ids `[B, S]` of real lengths `[B]` (each at least 1)."""
-        x = self.embedding(source.T)  # [S, B, E]
+        x = self.embedding(source.T, axis=0)  # [S, B, E]
         order = reversal(lengths, x.size(0), keep_last=True) if self.reverse else None
         if order is not None:
             x = permute(x, order)

@@ -16,6 +16,7 @@ Array = np.ndarray
 Weights = dict[str, Array]
 CellState = tuple[Array, ...]  # (h,) or (h, c)
 Named = dict[str, Array]
+SEP = 4  # the id of <sep>, which parts sources that have several parts
 Replaced = Sequence[Array | None]  # for each step weights over the source that replace the softmax; () for none
 
 
@@ -46,6 +47,16 @@ def under(weights: Weights, prefix: str) -> Weights:
 def numbered(named: Named, layer: int) -> Named:
     """Add a layer's number, from 1, to every name."""
     return {f"{name}.{layer + 1}": value for name, value in named.items()}
+
+
+def embedded(weights: Weights, source: list[int]) -> list[Array]:
+    """E[x_j], and where sources have parts, E[x_j] + S[number of <sep> up to j] (the last part's from there on)."""
+    words = [weights["weight"][word] for word in source]
+    if "segments" in weights:
+        parts = weights["segments"]
+        numbers = [min(source[: j + 1].count(SEP), len(parts) - 1) for j in range(len(source))]
+        words = [word + parts[number] for word, number in zip(words, numbers, strict=True)]
+    return words
 
 
 def layer_states(states: list[CellState], *, start: bool = False) -> Named:

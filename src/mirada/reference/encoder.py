@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirada.reference import Array, CellState, Design, Named, Weights, numbered, under
+from mirada.reference import Array, CellState, Design, Named, Weights, embedded, numbered, under
 from mirada.reference.cells import cell_step, zero_state
 
 
@@ -52,7 +52,7 @@ def content_reversed(sentence: list[Array]) -> list[Array]:
 
 def encode(design: Design, weights: Weights, source: list[int]) -> Encoded:
     """Read all layers, each the states of the one below."""
-    words = [weights["encoder.embedding.weight"][word] for word in source]
+    words = embedded(under(weights, "encoder.embedding"), source)
     named: Named = {"x": np.array(words)}
     if design.reverse:
         words = content_reversed(words)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirada.reference import Array, Named, Replaced, Run, Weights, numbered, predict, under
+from mirada.reference import Array, Named, Replaced, Run, Weights, embedded, numbered, predict, under
 from mirada.reference.attention import replaced_at, softmax
 
 
@@ -24,10 +24,9 @@ def position(place: int, size: int) -> Array:
     )
 
 
-def embed(table: Array, words: list[int]) -> list[Array]:
+def placed(words: list[Array]) -> list[Array]:
     """E[word] · √d_model + PE(position) (sections 3.4 and 3.5)."""
-    size = table.shape[1]
-    return [table[word] * sqrt(size) + position(place, size) for place, word in enumerate(words)]
+    return [word * sqrt(len(word)) + position(place, len(word)) for place, word in enumerate(words)]
 
 
 def layer_norm(weights: Weights, x: Array) -> Array:
@@ -141,7 +140,7 @@ class Reader:
 
     def encode(self, source: list[int], layers: int) -> tuple[list[Array], Named]:
         """h_1 … h_S, and everything on the way."""
-        xs = embed(self.weights["source_embedding.weight"], source)
+        xs = placed(embedded(under(self.weights, "source_embedding"), source))
         named: Named = {"x": np.array(xs)}
         for number in range(layers):
             xs, seen = self.encoder_layer(under(self.weights, f"encoder.{number}"), xs)
@@ -160,7 +159,7 @@ def run(
     """Encode, then decode all positions; alpha without a layer is the mean over the last layer's heads."""
     weights = reader.weights
     memory, encoder = reader.encode(source, layers[0])
-    ys = embed(weights["embedding.weight"], target)
+    ys = placed([weights["embedding.weight"][word] for word in target])
     steps: list[Named] = [{"y": y} for y in ys]
     for number in range(layers[1]):
         source_seen = reader.source(memory, number)

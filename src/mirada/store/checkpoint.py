@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from mirada.config import configfile
 from mirada.config.options import Config
+from mirada.data.parts import SourceTokenizer, load_source
 from mirada.data.tokenizer import Tokenizer
 from mirada.errors import ConfigError, ModelFolderError
 from mirada.files import open_regular, write_atomic, write_text
@@ -41,7 +42,7 @@ class Loaded(NamedTuple):
 
     config: Config
     model: AnyModel
-    source: Tokenizer
+    source: SourceTokenizer
     target: Tokenizer
     metrics: dict[str, Any]
 
@@ -138,7 +139,7 @@ def checksum(tensors: Mapping[str, Tensor], note: str = "") -> str:
     return digest.hexdigest()
 
 
-def write_start(folder: Path, config: Config, source: Tokenizer, target: Tokenizer) -> None:
+def write_start(folder: Path, config: Config, source: SourceTokenizer, target: Tokenizer) -> None:
     """Write what a training begins with: tokenisers, then the options, which mark the folder as a model's."""
     for name, tokenizer in zip(TOKENIZERS, (source, target), strict=True):
         tokenizer.save(folder / name)
@@ -150,11 +151,10 @@ def write_options(folder: Path, config: Config) -> None:
     write_text(folder / CONFIG, configfile.dump(config))
 
 
-def read_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]:
+def read_tokenizers(folder: Path, config: Config) -> tuple[SourceTokenizer, Tokenizer]:
     """The two tokenisers of a model folder."""
-    kinds = (config.data.source_tokenizer or "", config.data.target_tokenizer or "")
-    source, target = (Tokenizer.load(folder / name, kind) for name, kind in zip(TOKENIZERS, kinds, strict=True))
-    return source, target
+    source = load_source(folder / TOKENIZERS[0], config.data.source_tokenizer or "")
+    return source, Tokenizer.load(folder / TOKENIZERS[1], config.data.target_tokenizer or "")
 
 
 def read_config(folder: Path) -> Config:
@@ -191,7 +191,7 @@ def _load_model(folder: Path, device: torch.device) -> Loaded:
     return Loaded(config, model.to(device).eval(), source, target, metrics if isinstance(metrics, dict) else {})
 
 
-def sketch(config: Config, tokenizers: tuple[Tokenizer, Tokenizer]) -> AnyModel:
+def sketch(config: Config, tokenizers: tuple[SourceTokenizer, Tokenizer]) -> AnyModel:
     """The model that the options describe, without numbers: shapes only."""
     with torch.device("meta"):
         return build_model(config.model, source_vocab=len(tokenizers[0]), target_vocab=len(tokenizers[1]))

@@ -18,6 +18,7 @@ import torch
 
 from mirada.config.options import Config
 from mirada.data.batches import Batch, collate, pair_lengths, plan
+from mirada.data.preparing import encode_epoch
 from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
 from mirada.files import locked, remove_unused
@@ -101,14 +102,14 @@ def _enough_memory() -> Iterator[None]:
 
 def _loop(run: Run) -> None:
     options, progress = run.config.training, run.progress
-    lengths, size = pair_lengths(run.data.train), batch_size(run.config)
     device = run.model.output.weight.device
     run.monitor.start(run.config.model.decoder, run.schedule.last, progress.updates)
     begun = time.monotonic() - progress.seconds
     while not (reason := _finished(run)):
-        batches = plan(lengths, size, seed=options.seed, epoch=progress.epoch)
+        pairs = encode_epoch(run.config.data, run.data, seed=options.seed, epoch=progress.epoch)
+        batches = plan(pair_lengths(pairs), batch_size(run.config), seed=options.seed, epoch=progress.epoch)
         while progress.position < len(batches) and not (reason := _finished(run)):
-            batch = collate(run.data.train, batches[progress.position], device)
+            batch = collate(pairs, batches[progress.position], device)
             run.model.train()
             _update(run, batch)
             progress.position += 1

@@ -44,7 +44,8 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     """Read the data, make (or take up again) tokenisers, model and optimiser."""
     check_metrics(config.training)
     corpora = prepare.read(config)
-    config = prepare.resolve(config, corpora[0])
+    choices = prepare.choices(config, corpora)
+    config = prepare.resolve(config, corpora)
     data_hash = prepare.fingerprint(corpora)
     saved = resume.read(folder, config, data_hash)
     if saved is None:
@@ -76,7 +77,7 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     else:
         run.progress = resume.restore(saved, model, run.optimizer, run.average)
         checkpoint.write_options(folder, config)
-    for note in [*data.notes, describe(run, len(source))]:
+    for note in [*choices, *data.notes, describe(run, len(source))]:
         monitor.note(note)
     return run
 

@@ -55,5 +55,5 @@ def dev_metrics(
     requests = [Request(source, [], i) for i, source in enumerate(dev.sources[:count])]
     found = search_all(model, requests, SearchConfig(beam_size=1), batch_size=64, device=device)
     outputs = [target.decode(hypotheses[0].tokens) for hypotheses in found]
-    measured = evaluate(outputs, [[reference] for reference in texts.targets[:count]], list(names))
+    measured = evaluate(outputs, texts.all_references()[:count], list(names))
     return {metric.name: metric.value for metric in measured}

@@ -24,13 +24,13 @@ from mirada.data.checks.pairs import (
     check_lengths,
     check_overlap,
     check_repeats,
-    check_too_long,
     check_unknown,
     check_unseen,
     length_unit,
     lengths,
 )
-from mirada.data.rows import is_blank, parse_json, parse_tsv
+from mirada.data.checks.tokens import check_tokens
+from mirada.data.rows import Layout, Row, find_columns, is_blank, parse_json, parse_tsv
 from mirada.errors import DataError
 
 
@@ -40,10 +40,12 @@ def check_corpus(
     test: DataConfig | None = None,
     source_unknown: UnknownRate | None = None,
     target_unknown: UnknownRate | None = None,
+    seed: int = 1,
 ) -> Report:
     """Check the training pairs of `config`, its dev pairs, and the pairs that `test` names as its training pairs.
 
-    `source_unknown` and `target_unknown` count tokens of dev and test outside the vocabularies.
+    `source_unknown` and `target_unknown` count tokens of dev and test outside the vocabularies; `seed` splits off dev
+    where there is none, as training does.
     Raises ConfigError if no or several ways are given, DataError if a file is missing or cannot be unpacked.
     """
     train = read_set("train", corpus.required_files(config, "training"), config)
@@ -55,7 +57,7 @@ def check_corpus(
         summary, found = check_set(pairs)
         summaries.append(summary)
         findings += found
-    findings += check_too_long(train, train.kept(), config.max_length)
+    findings += check_tokens(config, train, held_out[0] if dev else None, seed=seed)
     findings += [*check_rare(train.source), *check_rare(train.target)]
     for pairs in held_out:
         findings += [*check_overlap(train, pairs), *check_unseen(train.source, pairs.source)]
@@ -94,25 +96,32 @@ def _read_rows(name: str, files: corpus.Files, config: DataConfig) -> PairSet:
     """Read a TSV or JSONL file; rows that cannot be read are complaints and stand in no side."""
     path = files.paths[0]
     lines, undecodable = _read_side(path)
-    rows: list[corpus.Row] = []
+    rows: list[tuple[int, Row]] = []
     complaints = []
+    try:
+        first = lines[0] if lines else ""
+        names = (config.source_columns, config.target_column)
+        layout = find_columns(*names, first, f"{path}:1") if files.kind == "tsv" else None
+    except DataError as error:
+        layout, complaints, lines = None, [str(error)], []
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append((number, *_parse(line, files.kind, config, f"{path}:{number}")))
+            if layout is None or number > layout.header:
+                rows.append((number, _parse(line, layout, config, f"{path}:{number}")))
         except DataError as error:
             complaints.append(str(error))
-    numbers = [number for number, _, _ in rows]
-    source = Side(f"{name} source", str(path), [text for _, text, _ in rows], numbers)
-    target = Side(f"{name} target", str(path), [text for _, _, text in rows], numbers)
+    numbers = [number for number, _ in rows]
+    source = Side(f"{name} source", str(path), [row.source for _, row in rows], numbers)
+    target = Side(f"{name} target", str(path), [row.target for _, row in rows], numbers)
     message = f"{name}: {len(complaints)} of {len(lines)} rows that cannot be read"
     bad = _complain("bad_rows", complaints, len(lines), message)
     return PairSet(name, source, target, (*_undecodable(name, undecodable, len(lines)), *bad))
 
 
-def _parse(line: str, kind: str, config: DataConfig, where: str) -> tuple[str, str]:
-    if kind == "tsv":
-        return parse_tsv(line, (config.source_column, config.target_column), where)
-    return parse_json(line, (config.source_key, config.target_key), where)
+def _parse(line: str, layout: Layout | None, config: DataConfig, where: str) -> Row:
+    if layout is not None:
+        return parse_tsv(line, layout, where)
+    return parse_json(line, (config.source_keys, config.target_key), where)
 
 
 def _complain(kind: str, complaints: Sequence[str], total: int, message: str) -> list[Finding]:

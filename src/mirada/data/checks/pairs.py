@@ -156,14 +156,6 @@ def _ratios(pairs: PairSet, rows: Sizes, ratios: npt.NDArray[np.float64], unit: 
     return found_pairs(pairs, "length_ratio", "warning", hits, message)
 
 
-def check_too_long(pairs: PairSet, kept: Sequence[int], max_length: int) -> list[Finding]:
-    """Find training pairs that no word tokeniser makes short enough: more words (by blanks) than tokens allowed."""
-    texts = pairs.texts() if kept else []
-    hits = [row for row in kept if any(len(side.split()) > max_length for side in texts[row])]
-    message = f"with more than max_length {max_length} words on a side, left out of training"
-    return found_pairs(pairs, "too_long", "warning", hits, message)
-
-
 def check_overlap(train: PairSet, held_out: PairSet) -> list[Finding]:
     """Find pairs of dev or test that stand in train, exactly, and sources that stand there with another target."""
     kept = held_out.kept()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mirada.config.configfile import changed, parse
 from mirada.config.options import Config, DataConfig, SearchConfig
-from mirada.data.tokenizer import Tokenizer
+from mirada.data.preparing import Tokenizers
 from mirada.errors import ConfigError
 from mirada.evaluation.units import Units
 from mirada.store import checkpoint
@@ -61,7 +61,9 @@ def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_refere
     contents = {"train": items.pair_lines(pairs.train), "dev": items.pair_lines(pairs.dev)}
     items.write_parts(out / "data", contents)
     test = items.write_items(out / "data", found, pairs.gold)
-    resolved = prepare.resolve(parse({**values, "data": _data_values(data, out / "data"), "model": {}}), pairs.train)
+    resolved = prepare.resolve(
+        parse({**values, "data": _data_values(data, out / "data"), "model": {}}), (pairs.train, pairs.dev)
+    )
     tokenizers = _tokenizers(out / "tokenizers", resolved, pairs)
     kinds = resolved.data.source_tokenizer, resolved.data.target_tokenizer
     conditions = {
@@ -79,12 +81,19 @@ def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_refere
 def _data_values(data: DataConfig, folder: Path) -> dict[str, Any]:
     """The options about data, pointing at the runs' own files."""
     own = dict.fromkeys(("src", "tgt", "tsv", "dev_src", "dev_tgt", "dev_tsv"))
-    keys = {"source_key": "source", "target_key": "target"}
+    keys = {"source_key": "source", "target_key": "target", "source_tokenizer": _kinds(data)}
     files = {"jsonl": str(folder / "train.jsonl"), "dev_jsonl": str(folder / "dev.jsonl")}
     return {**data.model_dump(), **own, **keys, **files}
 
 
-def _tokenizers(folder: Path, config: Config, pairs: items.Pairs) -> tuple[Tokenizer, Tokenizer]:
+def _kinds(data: DataConfig) -> str | None:
+    """The kinds of tokens of the source's parts, each named: the runs' own files have the parts joined."""
+    if data.source_parts == 1:
+        return data.source_tokenizer
+    return ",".join(data.source_kinds * (data.source_parts // len(data.source_kinds)))
+
+
+def _tokenizers(folder: Path, config: Config, pairs: items.Pairs) -> Tokenizers:
     """Learn the tokenisers that every run must arrive at, or read those learned before."""
     if "unigram" in (config.data.source_tokenizer, config.data.target_tokenizer):
         raise ConfigError(
