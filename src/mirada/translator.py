@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import cast
+from typing import Any, cast
 
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
@@ -25,12 +25,13 @@ from mirada.search.chunks import chunks, growing
 from mirada.search.queue import MOST_SENTENCES
 from mirada.search.scheduler import Request, Scheduler, with_end
 from mirada.search.step import Hypothesis
-from mirada.search.workers import default_workers
+from mirada.search.workers import apart, default_workers
 from mirada.store.checkpoint import Loaded, load_model
 from mirada.texts import EMPTY, END, Scored, Translation, input_limit, scored, source_pieces, translation, word_links
 
 __all__ = ["EMPTY", "END", "Scored", "Translation", "Translator", "load"]
 
+UNCOPIED = ("_making", "_scheduler", "fast_model")
 Row = tuple[int, list[Piece], list[Piece]]  # a pair's number from 0, its source and its target
 
 
@@ -42,7 +43,7 @@ def load(
     For searching: `precision` of the large products (raises ConfigError for int8 where that is not to be had), and how
     many batches are searched at once, `workers` (None: as many as serve).
     """
-    loaded = load_model(Path(folder).expanduser(), choose_device(device))
+    loaded = apart(lambda: load_model(Path(folder).expanduser(), choose_device(device)))
     return Translator(loaded, precision=precision, workers=workers)
 
 
@@ -50,7 +51,8 @@ class Translator:
     """A model with its tokenisers. `warn` receives one line for each thing a user should know.
 
     Searching is done by a copy of the model whose large products are faster (mirada.fast.prepacked), made when it is
-    first wanted; scoring and explaining by the model itself.
+    first wanted; scoring and explaining by the model itself. Any number of threads may use one translator, copies of
+    the process made by `fork` too; it can be pickled and copied, without what it made for searching.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Translator:
         self.config, self.model, self.metrics = loaded.config, loaded.model, loaded.metrics
         self.source_tokenizer, self.target_tokenizer = loaded.source, loaded.target
         self.device = loaded.model.output.weight.device
-        self.warn = warn or (lambda line: None)
+        self.warn = warn or _silent
         self._making, self._scheduler = Lock(), cast(Scheduler | None, None)
         self.precision, self.workers = precision, workers or default_workers(self.device)
         if precision == "int8" and not can_prepack(self.model, precision):
@@ -77,7 +79,15 @@ class Translator:
         """The copy that searches."""
         if line := missing():
             self.warn(line)
-        return prepacked(self.model, self.precision)
+        return apart(lambda: prepacked(self.model, self.precision))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a copy holds."""
+        return {name: value for name, value in vars(self).items() if name not in UNCOPIED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Nothing is made yet."""
+        vars(self).update(state, _making=Lock(), _scheduler=None)
 
     @property
     def scheduler(self) -> Scheduler:
@@ -189,7 +199,7 @@ class Translator:
         rows = list(zip(range(len(sources)), *sides, strict=True))
 
         def work(batch: list[Row]) -> list[Scored]:
-            return self._score_batch(batch, with_attention, with_heads)
+            return apart(lambda: self._score_batch(batch, with_attention, with_heads))
 
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i][2]))
         scored: dict[int, Scored] = {}
@@ -216,6 +226,10 @@ class Translator:
     def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
         attention = None if found.attention is None else found.attention.numpy()
         return translation(self.target_tokenizer, source, found, attention, replace_unk=options.replace_unk)
+
+
+def _silent(line: str) -> None:
+    """Nobody is warned."""
 
 
 def _pair_name(row: Row) -> str:

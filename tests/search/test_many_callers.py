@@ -258,10 +258,3 @@ def test_a_scheduler_that_nobody_has_ends_with_its_threads(toy: ToyDecoder) -> N
             break
         time.sleep(0.02)
     assert threading.active_count() < before
-
-
-def test_other_work_with_the_model_is_done_by_the_same_threads(toy: ToyDecoder) -> None:
-    shared = scheduler(ToyModel(toy))
-    assert shared.call(lambda: threading.current_thread().name).startswith("mirada")
-    with pytest.raises(ValueError, match="invalid literal"):
-        shared.call(lambda: int("no"))

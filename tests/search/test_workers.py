@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, current_thread
 
+import pytest
 import torch
 
-from mirada.search.workers import default_workers, own_threads, use_threads
+from mirada.search.workers import apart, default_workers, own_threads, use_threads
 
 
 def seen_by_a_new_thread() -> int:
@@ -35,6 +36,13 @@ def test_a_thread_sets_its_own_number_and_no_other() -> None:
         assert torch.get_num_threads() == seen_by_a_new_thread() == 4
     finally:
         torch.set_num_threads(before)
+
+
+def test_work_apart_gives_its_result_or_its_error() -> None:
+    here = current_thread()
+    assert apart(current_thread) is not here
+    with pytest.raises(ValueError, match="invalid literal"):
+        apart(lambda: int("no"))
 
 
 def test_as_many_workers_as_cores_on_a_cpu_and_one_on_a_gpu() -> None:

@@ -133,10 +133,10 @@ class CachedTransformer(nn.Module):
 
     def _positions(self, length: Tensor) -> Tensor:
         """What stands for the next position of each hypothesis: `[N]` → `[N, d]`."""
-        longest = int(length.max())
-        if len(self.positions) <= longest:
-            self.positions = positions(0, 2 * longest, self.positions)
-        return self.positions[length]
+        table, longest = self.positions, int(length.max())  # other threads may put another table there meanwhile
+        if len(table) <= longest:
+            self.positions = table = positions(0, 2 * longest, table)
+        return table[length]
 
 
 def _written(state: CacheState, width: int) -> tuple[CacheState, Past]:

@@ -24,10 +24,9 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
 
 import torch
 
@@ -37,11 +36,9 @@ from mirada.search.decode import check_prefix
 from mirada.search.decoder import Decoder
 from mirada.search.queue import Capacity, Lane, Outputs, Parcel, QueueFullError, Request, Task, automatic
 from mirada.search.run import Run, Shared
-from mirada.search.workers import own_threads, use_threads
+from mirada.search.workers import own_threads
 
 __all__ = ["QueueFullError", "Request", "Scheduler", "search_all", "with_end"]
-
-Made = TypeVar("Made")
 
 
 def with_end(ids: list[int], most: int) -> list[int]:
@@ -107,16 +104,6 @@ class Scheduler:
             while any(task.wanted == 0 and not task.left for _, task in pairs):
                 time.sleep(0.001)  # a step at most
             raise
-
-    def call(self, work: Callable[[], Made]) -> Made:
-        """Let a thread of the scheduler do other work with the model, with all cores; its result or error."""
-        threads = own_threads()
-
-        def worked() -> Made:
-            use_threads(threads)
-            return work()
-
-        return self._pool.submit(worked).result()
 
     def _add(
         self,

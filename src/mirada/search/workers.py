@@ -6,10 +6,14 @@ Two threads that work on a batch each are faster than one batch on two cores: no
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Lock, Thread
+from typing import TypeVar
 
 import torch
 
+Made = TypeVar("Made")
 MOST = 8  # workers; with more of them Python itself, which they share, is what they wait for
 SETTING = Lock()  # torch keeps one number for all threads to come; it is wrong for a moment while a thread sets its own
 if hasattr(os, "register_at_fork"):  # nobody holds it while the process is copied
@@ -42,7 +46,25 @@ def use_threads(count: int) -> None:
         _by_another(lambda: torch.set_num_threads(found[0]))
 
 
-def _by_another(work: object) -> None:
-    thread = Thread(target=work)  # type: ignore[arg-type]
+def _by_another(work: Callable[[], object]) -> None:
+    thread = Thread(target=work)
     thread.start()
     thread.join()
+
+
+def apart(work: Callable[[], Made]) -> Made:
+    """Do work in a thread of its own and wait for it.
+
+    In a copy of the process made by `fork`, a thread that used several cores before would wait for ever for helpers
+    that were not copied; a new thread gets new ones.
+    """
+    done = Future[Made]()
+
+    def worked() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    Thread(target=worked, name="mirada").start()
+    return done.result()
