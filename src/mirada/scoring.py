@@ -26,18 +26,21 @@ def force(
     targets: list[list[int]],
     device: torch.device,
     *,
+    copies: list[list[int]] | None = None,
     with_attention: bool = False,
     with_heads: bool = False,
 ) -> list[Forced]:
     """Score given targets (without </s>) for one batch of sources (with </s>), as the search would score them.
 
-    `with_heads` also gives the Transformer's attention layer by layer and head by head.
+    `copies` are what the source tokens would write, for a model that copies. `with_heads` also gives the Transformer's
+    attention layer by layer and head by head.
     """
-    batch = collate(Encoded(sources, targets), range(len(sources)), device)
+    batch = collate(Encoded(sources, targets, copies), range(len(sources)), device)
     with torch.inference_mode():
         attention_too = with_attention or with_heads
-        outputs = model.forward(batch.source, batch.lengths, batch.target_in, with_attention=attention_too)
-        logits = producible(model.logits(outputs.hidden.flatten(0, 1)))  # [B·T, V]
+        known = (batch.source, batch.lengths, batch.target_in, batch.copies)
+        outputs = model.forward(*known, with_attention=attention_too)
+        logits = producible(model.logits(outputs.hidden, outputs.copying).flatten(0, 1))  # [B·T, V]
         given = logits.gather(1, batch.target_out.reshape(-1, 1))[:, 0] - logits.logsumexp(-1)
         log_p = given.view_as(batch.target_out)  # [B, T]
     forced = []

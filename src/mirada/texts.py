@@ -111,7 +111,7 @@ def translation(
     """An output as text, by the target's tokeniser; `attention` is `[tokens, S]`, padding of the source included."""
     if attention is not None:
         attention = attention[:, : len(source) + 1]
-    tokens = [tokenizer.token(i) for i in found.tokens]
+    tokens = [tokenizer.token(i) if i < len(tokenizer) else source[i - len(tokenizer)].text for i in found.tokens]
     if replace_unk and attention is not None:
         tokens = replaced(tokens, found.tokens, source, attention)
     return Translation(

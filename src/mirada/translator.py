@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
+from mirada.data.copying import copy_ids, written_ids
 from mirada.data.tokenizer import Piece
 from mirada.devices import choose_device, halving
 from mirada.errors import ConfigError, DataError
@@ -127,12 +128,8 @@ class Translator:
         if prefixes and len(prefixes) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
         pieces = self._pieces(texts, options, first)
-        starts = self.target_tokenizer.encode(prefixes) if prefixes else [[] for _ in texts]
-        requests = {
-            i: Request(with_end([piece.id for piece in row], len(row)), starts[i], first + i)
-            for i, row in enumerate(pieces)
-            if row
-        }
+        starts = self.target_tokenizer.pieces(prefixes) if prefixes else [[] for _ in texts]
+        requests = {i: self._request(row, starts[i], first + i) for i, row in enumerate(pieces) if row}
         found = self.scheduler.search(
             list(requests.values()),
             options,
@@ -211,8 +208,17 @@ class Translator:
 
     def _score_batch(self, rows: list[Row], with_attention: bool, with_heads: bool) -> list[Scored]:
         sources = [with_end([piece.id for piece in source], len(source)) for _, source, _ in rows]
-        targets = [[piece.id for piece in target] for _, _, target in rows]
-        forced = force(self.model, sources, targets, self.device, with_attention=with_attention, with_heads=with_heads)
+        copies = [self._copies(source) for _, source, _ in rows]
+        targets = [written_ids(target, source, own) for (_, source, target), own in zip(rows, copies, strict=True)]
+        forced = force(
+            self.model,
+            sources,
+            targets,
+            self.device,
+            copies=copies if any(copies) else None,
+            with_attention=with_attention,
+            with_heads=with_heads,
+        )
         return [_scored(*row[1:], found) for row, found in zip(rows, forced, strict=True)]
 
     def word_links(self, found: Translation) -> str:
@@ -222,6 +228,15 @@ class Translator:
     def _pieces(self, texts: Sequence[str], options: SearchConfig, first: int) -> list[list[Piece]]:
         limit = input_limit(self.config.data, options)
         return source_pieces(self.source_tokenizer, texts, limit, first=first, warn=self.warn)
+
+    def _request(self, source: list[Piece], start: list[Piece], number: int) -> Request:
+        copies = tuple(self._copies(source))
+        prefix = written_ids(start, source, copies)
+        return Request(with_end([piece.id for piece in source], len(source)), prefix, number, copies)
+
+    def _copies(self, source: list[Piece]) -> list[int]:
+        """What each source token would write, for a model that copies."""
+        return copy_ids(source, self.target_tokenizer) if self.config.model.copy_attn else []
 
     def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
         attention = None if found.attention is None else found.attention.numpy()

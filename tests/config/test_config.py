@@ -16,6 +16,10 @@ from mirada.errors import ConfigError
 DECODERS = ("classic", "bahdanau", "luong", "transformer")
 # For each option that only some flows have, a value that differs from the default.
 UNUSUAL: dict[str, Any] = {
+    "copy_attn": True,
+    "attention_window": "local-p",
+    "window": 3,
+    "coverage": True,
     "feed_context": True,
     "readout": "deep",
     "input_feeding": False,
@@ -160,8 +164,9 @@ def test_an_option_that_would_do_nothing(option, decoder):
     value, owners = UNUSUAL[option], OWNERS[option]
     values = {"decoder": decoder, option: value}
     if decoder in owners:
-        score = {"score": "concat"} if option == "attention_size" else {}
-        assert getattr(model(**values, **score), option) == value
+        needs = {"score": "concat"} if option in ("attention_size", "coverage") else {}
+        needs |= {"attention_window": "local-m"} if option == "window" else {}
+        assert getattr(model(**values, **needs), option) == value
         return
     stored = parse({"model": values}, stored=True).model  # an older version wrote it: it did nothing then either
     assert stored == model(decoder=decoder)
@@ -301,3 +306,21 @@ def test_the_shortest_output_longer_than_the_longest():
 )
 def test_wrong_values(values, message):
     refuses(values, message)
+
+
+def test_options_of_attention_that_need_others():
+    refuses(
+        {"model": {"decoder": "luong", "window": 3}},
+        "window 3 does nothing with attention_window global; it is for attention_window local-m or local-p",
+    )
+    refuses(
+        {"model": {"decoder": "luong", "coverage": True}},
+        "coverage true does nothing with score general; it is for score additive or concat",
+    )
+    refuses(
+        {"training": {"coverage_weight": 0.5}}, "coverage_weight 0.5 does nothing without coverage; set coverage true"
+    )
+    refuses(
+        {"model": {"copy_attn": True, "attention_window": "local-p"}},
+        "copy_attn true with attention_window local-p, whose weights do not sum to one; use global or local-m",
+    )

@@ -7,7 +7,7 @@ from math import cos, sin
 import pytest
 import torch
 
-from mirada.models.transformer import positions
+from mirada.models.embedding import positions
 from systems import build, systems
 
 

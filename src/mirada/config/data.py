@@ -136,3 +136,17 @@ class DataConfig(Block):
         if self.source_parts > 1 and self.share_vocab:
             raise ValueError("share_vocab true needs a source of one part")
         return self
+
+
+def check_copying(data: DataConfig) -> None:
+    """Raise ValueError unless the words of a source can be those of an output: equal kinds of tokens on both sides."""
+    if data.bpe_dropout:
+        raise ValueError("copy_attn true with bpe_dropout, which cuts a word anew each time; leave one of them out")
+    source, target = data.source_tokenizer or data.tokenizer, data.target_tokenizer or data.tokenizer
+    if data.share_vocab or "auto" in (*data.source_kinds, target):
+        return
+    if target in ("bpe", "unigram") or target not in data.source_kinds:
+        raise ValueError(
+            "copy_attn true needs tokens that both sides have: source and target by word, both by char, or one shared "
+            f"vocabulary of subwords (share_vocab true); got {source} and {target}"
+        )

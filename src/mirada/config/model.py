@@ -25,6 +25,10 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "readout": ("bahdanau",),
     "input_feeding": ("luong",),
     "attention_size": ("bahdanau", "luong"),
+    "attention_window": ("bahdanau", "luong"),
+    "window": ("bahdanau", "luong"),
+    "coverage": ("bahdanau", "luong"),
+    "copy_attn": ("bahdanau", "luong", "transformer"),
     "norm": ("transformer",),
     "num_heads": ("transformer",),
     "ff_size": ("transformer",),
@@ -75,6 +79,16 @@ class ModelConfig(Block):
         ge=0,
         le=MOST_SEGMENTS,
         description="embeddings of the parts of sources (default: one a part, 0 for one part)",
+    )
+    attention_window: Literal["global", "local-m", "local-p"] = Field(
+        "global", description="attend to the whole source, or only near p_t = t or a predicted p_t (Luong et al. 2015)"
+    )
+    window: Width = Field(10, description="local-m, local-p: words on each side of p_t that are attended to")
+    coverage: bool = Field(
+        False, description="additive, concat: the score knows what was attended to already (See et al. 2017)"
+    )
+    copy_attn: bool = Field(
+        False, description="words of the source can be copied that no vocabulary holds (See et al. 2017)"
     )
     num_heads: Width = Field(4, description="transformer: attention heads")
     ff_size: Width = Field(1024, description="transformer: width of the feed-forward layer")
@@ -137,8 +151,11 @@ class ModelConfig(Block):
             for option, owners in OWNERS.items()
             if self.decoder not in owners and self.changes(option)
         }
-        if "attention_size" not in found and self.changes("attention_size") and self.score_name not in HIDDEN_LAYER:
-            found["attention_size"] = f"with score {self.score_name}; it is for score {' or '.join(HIDDEN_LAYER)}"
+        for option in ("attention_size", "coverage"):
+            if option not in found and self.changes(option) and self.score_name not in HIDDEN_LAYER:
+                found[option] = f"with score {self.score_name}; it is for score {' or '.join(HIDDEN_LAYER)}"
+        if "window" not in found and self.changes("window") and self.attention_window == "global":
+            found["window"] = "with attention_window global; it is for attention_window local-m or local-p"
         return found
 
     @model_validator(mode="before")
@@ -163,7 +180,7 @@ def applicable(values: Mapping[str, Any]) -> dict[str, Any]:
     score = values.get("score") or DEFAULT_SCORE.get(decoder)
     hidden_layer = ALIASES["score"].get(str(score), score) in HIDDEN_LAYER
     owned = {name: value for name, value in values.items() if decoder in OWNERS.get(name, (decoder,))}
-    return {name: value for name, value in owned.items() if name != "attention_size" or hidden_layer}
+    return {name: value for name, value in owned.items() if name not in ("attention_size", "coverage") or hidden_layer}
 
 
 def check_model(model: ModelConfig) -> None:
@@ -186,6 +203,10 @@ def check_score(model: ModelConfig) -> None:
         raise ValueError(f"score {model.score} with decoder classic, which has no attention; {advice}")
     if model.decoder == "transformer" and model.score_name != "scaled_dot":
         raise ValueError(f"score {model.score} with decoder transformer, which uses scaled_dot; {advice}")
+    if model.copy_attn and model.attention_window == "local-p":
+        raise ValueError(
+            "copy_attn true with attention_window local-p, whose weights do not sum to one; use global or local-m"
+        )
     recurrent = model.decoder in ("bahdanau", "luong")
     if recurrent and model.score_name in ("dot", "scaled_dot") and model.memory_size != model.hidden_size:
         raise ValueError(

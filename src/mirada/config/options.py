@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from mirada.config.data import DataConfig
+from mirada.config.data import DataConfig, check_copying
 from mirada.config.model import ModelConfig
 from mirada.config.search import SearchConfig
 from mirada.config.training import TrainingConfig
@@ -35,6 +35,12 @@ class Config(Block):
                 "share_vocab true needs source_tokenizer and target_tokenizer to be the same "
                 f"(got {self.data.source_tokenizer} and {self.data.target_tokenizer})"
             )
+        if not self.model.coverage and self.training.coverage_weight != 1:
+            raise ValueError(
+                f"coverage_weight {self.training.coverage_weight:g} does nothing without coverage; set coverage true"
+            )
+        if self.model.copy_attn:
+            check_copying(self.data)
         metric = self.training.early_stopping_metric
         if metric != "loss" and metric not in self.training.valid_metrics:
             raise ValueError(

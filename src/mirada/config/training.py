@@ -33,6 +33,9 @@ class TrainingConfig(Block):
     plateau_patience: int = Field(1, ge=0, description="plateau: validations without improvement before the rate falls")
     clip_grad_norm: float = Field(1.0, gt=0, description="largest norm of the whole gradient")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="weight of the uniform distribution in the loss")
+    coverage_weight: float = Field(
+        1.0, ge=0, description="with coverage: weight of the loss on attending twice to the same words"
+    )
     ema_decay: float = Field(0.0, ge=0, lt=1, description="evaluate and keep a moving average of the weights (0: off)")
     valid_every: int | None = Field(None, ge=1, description="updates between validations (default: each epoch)")
     valid_metrics: tuple[str, ...] = Field(

@@ -22,6 +22,8 @@ class Encoded(NamedTuple):
 
     sources: list[list[int]]
     targets: list[list[int]]
+    copies: list[list[int]] | None = None  # what each source token would write (copying.py), for models that copy
+    own: list[dict[int, str]] | None = None  # the texts of the ids that only their source has
 
 
 class Batch(NamedTuple):
@@ -32,6 +34,7 @@ class Batch(NamedTuple):
     target_in: Tensor  # [B, T]
     target_out: Tensor  # [B, T]
     tokens: int  # real target tokens, </s> included
+    copies: Tensor | None = None  # [B, S]
 
 
 class BatchSize(NamedTuple):
@@ -86,7 +89,8 @@ def collate(pairs: Encoded, indices: Sequence[int] | np.ndarray, device: torch.d
     source, lengths = pad(sources, device)
     target_in, _ = pad([[BOS, *t] for t in targets], device)
     target_out, _ = pad([[*t, EOS] for t in targets], device)
-    return Batch(source, lengths, target_in, target_out, sum(map(len, targets)) + len(targets))
+    copies = None if pairs.copies is None else pad([pairs.copies[i] for i in indices], device)[0]
+    return Batch(source, lengths, target_in, target_out, sum(map(len, targets)) + len(targets), copies)
 
 
 def pad(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from mirada.config.data import DataConfig
 from mirada.data.batches import Encoded
 from mirada.data.bpe_dropout import Dropping
 from mirada.data.choices import Choice, choose_tokens, choose_vocab_size
+from mirada.data.copying import encode_copying
 from mirada.data.corpus import Corpus, select
 from mirada.data.fitting import Fitted, fit, truncate
 from mirada.data.parts import SourceTokenizer, split_parts, train_source
@@ -93,8 +94,10 @@ def learn_tokenizers(data: DataConfig, corpus: Corpus) -> Tokenizers:
     return train_source(corpus.sources, kinds, options), train_tokenizer(corpus.targets, options)
 
 
-def encode(data: DataConfig, corpora: Corpora, tokenizers: Tokenizers) -> Prepared:
+def encode(data: DataConfig, corpora: Corpora, tokenizers: Tokenizers, *, copies: bool = False) -> Prepared:
     """Turn pairs into ids; leave out or cut what is too long, in dev too, and say how much was left out or unknown.
+
+    `copies`: with what each source token would write, for a model that copies.
 
     Raises DataError if no pair is left, or if most of the dev set is unknown to the vocabulary.
     """
@@ -103,10 +106,20 @@ def encode(data: DataConfig, corpora: Corpora, tokenizers: Tokenizers) -> Prepar
     fitted = [fit(ids(corpus, tokenizers), data.max_length, data.truncate_source) for corpus in corpora]
     for corpus, found, what in zip(corpora, fitted, ("training", "dev"), strict=True):
         notes += too_long(data, corpus, found, what)
-    dev_ids = fitted[1].pairs
-    notes += [_unknown("source", dev_ids.sources, dev.name), _unknown("target", dev_ids.targets, dev.name)]
     texts = select(dev, fitted[1].kept), select(train, fitted[0].kept)
-    return Prepared(fitted[0].pairs, dev_ids, *texts, tokenizers, [note for note in notes if note])
+    train_ids, dev_ids = fitted[0].pairs, fitted[1].pairs
+    if copies:
+        dev_ids, train_ids = (copying_ids(data, corpus, tokenizers) for corpus in texts)
+    # What a model copies need not be known.
+    notes.append("" if copies else _unknown("source", dev_ids.sources, dev.name))
+    notes.append(_unknown("target", dev_ids.targets, dev.name))
+    return Prepared(train_ids, dev_ids, *texts, tokenizers, [note for note in notes if note])
+
+
+def copying_ids(data: DataConfig, corpus: Corpus, tokenizers: Tokenizers) -> Encoded:
+    """Pairs that fit, with what each source token would write."""
+    sources = [truncate(row, data.max_length, data.truncate_source) for row in tokenizers[0].pieces(corpus.sources)]
+    return encode_copying(sources, tokenizers[1].pieces(corpus.targets), tokenizers[1])
 
 
 def encode_epoch(data: DataConfig, prepared: Prepared, *, seed: int, epoch: int) -> Encoded:

@@ -106,6 +106,11 @@ class Tokenizer:
         """The vocabulary's entry at `index`."""
         return str(self._inner.id_to_token(index))
 
+    def find(self, token: str) -> int | None:
+        """The entry of a token's text; None for what is no ordinary entry."""
+        index = self._inner.token_to_id(token)
+        return index if index is not None and index > EOS else None
+
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids; special tokens other than <unk> are left out."""
         return self.join(self.token(i) for i in ids if i == UNK or i > EOS)

@@ -163,9 +163,9 @@ class Edited:
     def __init__(self, model: Any, edits: Edits):
         self._model, self._edits = model, edits
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Any:
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Any:
         """Read one source `[1, S]`."""
-        return self._model.encode(source, lengths)
+        return self._model.encode(source, lengths, copies)
 
     def start(self, memory: Any) -> Counted:
         """The model's first state, with no step made."""

@@ -57,6 +57,8 @@ def explain(translator: Translator, text: str, asked: Asked) -> list[Trace]:
     """What `trace` does, where the given tokens are ids."""
     source = read_source(translator, text, asked.search.max_input_length)
     model, weights, options = translator.model, weights_of(translator), translator.config.model
+    if options.copy_attn:
+        raise ConfigError("explain cannot show copying yet (copy_attn true); translate, score and align can use it")
     if asked.edits is not None:
         check_model(asked.edits, options)
         steps = max(len(path.ids) for path in _paths(translator, model, source, asked))

@@ -19,7 +19,8 @@ from torch.nn.functional import pad
 from mirada.fast.scripted import Compiled, layers
 from mirada.kernels.widths import round_up
 from mirada.models.base import Memory
-from mirada.models.transformer import Heads, KeyValue, Layer, Transformer, positions
+from mirada.models.embedding import positions
+from mirada.models.transformer import Heads, KeyValue, Layer, Transformer
 
 ROOM = 8  # entries that storage grows by, at least
 
@@ -88,9 +89,9 @@ class CachedTransformer(nn.Module):
         self.positions = positions(0, 64, inner.embedding.weight.detach())
         self.layers = Compiled(layers)
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
         """Read the source, as the Transformer does; its keys and values are laid out as the products read them."""
-        memory = self.inner.encode(source, lengths)
+        memory = self.inner.encode(source, lengths, copies)
         keys = tuple(KeyValue(*(part.contiguous() for part in layer)) for layer in memory.keys)
         return memory._replace(keys=keys)
 
@@ -125,11 +126,13 @@ class CachedTransformer(nn.Module):
         state, past = _written(state, width)
         hidden_by = memory.states.new_zeros(memory.mask.shape).masked_fill_(~memory.mask, -inf)  # [A, S]
         unseen = hidden_by.repeat_interleave(self.heads, 0)[:, None]  # [A·h, 1, S] added to the scores
-        x = self.inner.embedding(token) * self.inner.scale + self._positions(state.length)  # [N, d]
+        y = self.inner.embedding(token) * self.inner.scale + self._positions(state.length)  # [N, d]
         kept, source = ([part for pair in pairs for part in pair] for pairs in (state.storage.layers, memory.keys))
-        x, weights = self.layers(x, self.weights, kept, source, (*past, unseen), self.pre_norm)
+        x, weights = self.layers(y, self.weights, kept, source, (*past, unseen), self.pre_norm)
         hidden = cast(Tensor, self.inner.decoder_norm(x))
-        return DecoderOutput(self.inner.logits(hidden), state._replace(length=state.length + 1), hidden, weights)
+        output = DecoderOutput(hidden, state._replace(length=state.length + 1), hidden, weights)
+        copied = self.inner.copying(output.attention, hidden, y, memory) if self.inner.copy_gate is not None else None
+        return output._replace(logits=self.inner.logits(hidden, copied))
 
     def _positions(self, length: Tensor) -> Tensor:
         """What stands for the next position of each hypothesis: `[N]` → `[N, d]`."""

@@ -40,8 +40,8 @@ ROWS = 64  # a hint for the layout; it suits other numbers of rows as well
 class Decoding(Protocol):
     """What a search needs of a model."""
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
-        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`."""
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
+        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`; what it would write, to copy it."""
         ...
 
     def start(self, memory: Memory) -> State:
@@ -83,7 +83,7 @@ def prepacked(model: Classic | Bahdanau | Luong | Transformer, precision: Precis
 
 def _table(model: nn.Module) -> Tensor | None:
     """W_x E[y] + b of every word, where only the first layer's gates read the embeddings, and it stays small."""
-    if isinstance(model, Transformer) or getattr(model, "readout", None) is not None:
+    if isinstance(model, Transformer) or any(getattr(model, name, None) for name in ("readout", "copy_gate")):
         return None
     weight, stack = cast(Embedding, model.embedding).weight, cast(Stack, model.stack)
     return stack.project(weight.detach()).detach() if len(weight) * stack.gates <= LARGEST_TABLE else None
@@ -149,6 +149,7 @@ def _as_additive(score: ConcatScore) -> AdditiveScore:
     """W_a [s; h] is W_a's left columns times s plus its right columns times h."""
     left, right = score.w_a.weight.split((score.query_size, score.w_a.in_features - score.query_size), 1)
     copied = AdditiveScore(left.size(1), right.size(1), len(left))
+    copied.w_c = score.w_c
     copied.w_a.weight, copied.u_a.weight, copied.v_a = nn.Parameter(left), nn.Parameter(right), score.v_a
     return copied
 

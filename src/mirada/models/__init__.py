@@ -8,8 +8,10 @@ from mirada.models.bahdanau import Bahdanau
 from mirada.models.base import Memory, Model, Outputs, Step
 from mirada.models.cells import Stack
 from mirada.models.classic import Classic
+from mirada.models.copying import CopyGate
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
-from mirada.models.encoder import Bridge, RecurrentEncoder
+from mirada.models.encoder import Bridge, Parts, RecurrentEncoder
+from mirada.models.local import build_window
 from mirada.models.luong import Luong
 from mirada.models.transformer import Sizes, Transformer
 
@@ -40,25 +42,36 @@ def build_model(options: ModelConfig, *, source_vocab: int, target_vocab: int) -
         dropout=options.dropout,
         recurrent=options.recurrent_dropout,
     )
-    bridge, output, readout = _bridge(options), _output(options, embeddings[1]), _readout(options)
+    parts = Parts(encoder, _bridge(options), embeddings[1], stack, _output(options, embeddings[1]))
+    readout = _readout(options)
     if not options.has_attention:
-        return Classic(encoder, bridge, embeddings[1], stack, output, readout=readout)
+        return Classic(parts, readout=readout)
     score = build_score(
         str(options.score_name),
         query_size=options.hidden_size,
         memory_size=options.memory_size,
         attention_size=options.attention_size or options.hidden_size,
+        coverage=options.coverage,
     )
+    window = build_window(options.attention_window, query_size=options.hidden_size, reach=options.window)
+    gate = _copy_gate(options)
     if options.decoder == "bahdanau":
-        return Bahdanau(encoder, bridge, embeddings[1], stack, score, output, readout=readout)
-    return Luong(encoder, bridge, embeddings[1], stack, score, output, input_feeding=options.feeds_input)
+        return Bahdanau(parts, score, window=window, readout=readout, copy_gate=gate)
+    return Luong(parts, score, input_feeding=options.feeds_input, window=window, copy_gate=gate)
 
 
 def _embeddings(options: ModelConfig, source_vocab: int, target_vocab: int) -> tuple[Embedding, Embedding]:
     # The Transformer drops the sum with the positions instead.
     drop = 0.0 if options.decoder == "transformer" else options.embedding_drop
     source, target = (
-        Embedding(vocab, options.embedding_dim, dropout=drop, word_dropout=options.word_dropout, segments=segments)
+        Embedding(
+            vocab,
+            options.embedding_dim,
+            dropout=drop,
+            word_dropout=options.word_dropout,
+            segments=segments,
+            copied=options.copy_attn,
+        )
         for vocab, segments in ((source_vocab, options.segments or 0), (target_vocab, 0))
     )
     return (target, target) if options.tied_embeddings else (source, target)
@@ -68,7 +81,15 @@ def _transformer(options: ModelConfig, embeddings: tuple[Embedding, Embedding]) 
     sizes = Sizes(options.embedding_dim, options.num_heads, options.ff_size, options.dropout, options.norm == "pre")
     tied = embeddings[1] if options.tied_softmax else None
     output = OutputLayer(options.embedding_dim, len(embeddings[1].weight), tied=tied)
-    return Transformer(embeddings, output, sizes, layers=(options.enc_layers, options.dec_layers))
+    layers = (options.enc_layers, options.dec_layers)
+    return Transformer(embeddings, output, sizes, layers=layers, copy_gate=_copy_gate(options))
+
+
+def _copy_gate(options: ModelConfig) -> CopyGate | None:
+    if not options.copy_attn:
+        return None
+    state = options.embedding_dim if options.decoder == "transformer" else options.hidden_size
+    return CopyGate(options.memory_size, state, options.embedding_dim)
 
 
 def _bridge(options: ModelConfig) -> Bridge:

@@ -10,13 +10,16 @@ into weights; the weights average the encoder's states into the context. Any flo
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from mirada.kernels.energy import additive_energy
 from mirada.models.base import Memory
+from mirada.models.local import Monotonic, Window
+from mirada.trees import map_tensors, put_rows
 
 
 class Score(Protocol):
@@ -26,8 +29,8 @@ class Score(Protocol):
         """Make keys `[B, S, A]` from states `[B, S, H]`."""
         ...
 
-    def __call__(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Compare queries `[B, T, D]` with keys `[B, S, A]`: scores `[B, T, S]`."""
+    def __call__(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
+        """Compare queries `[B, T, D]` with keys `[B, S, A]`, knowing the coverage `[B, T, S]`: scores `[B, T, S]`."""
         ...
 
 
@@ -46,43 +49,48 @@ def _initialised(size: int) -> Tensor:
 
 
 class AdditiveScore(nn.Module):
-    """e_tj = v_aᵀ tanh(W_a s + U_a h_j), no bias (Bahdanau et al. 2015, appendix A.1.2)."""
+    """e_tj = v_aᵀ tanh(W_a s + U_a h_j), no bias (Bahdanau et al. 2015, appendix A.1.2).
 
-    def __init__(self, query_size: int, memory_size: int, attention_size: int):
+    With coverage w_c c_tj is added before the tanh (See, Liu & Manning 2017, equation 11).
+    """
+
+    def __init__(self, query_size: int, memory_size: int, attention_size: int, *, coverage: bool = False):
         super().__init__()
         self.w_a = nn.Linear(query_size, attention_size, bias=False)
         self.u_a = nn.Linear(memory_size, attention_size, bias=False)
         self.v_a = nn.Parameter(_initialised(attention_size))
+        self.w_c = nn.Parameter(torch.zeros(attention_size)) if coverage else None
 
     def project(self, states: Tensor) -> Tensor:
         """U_a h_j: `[B, S, H]` → `[B, S, A]`."""
         return cast(Tensor, self.u_a(states))
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+    def forward(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
         """Scores `[B, T, S]`."""
-        return additive_energy(self.w_a(query), keys, self.v_a)
+        return energy(self.w_a(query), keys, self.v_a, covered(coverage, self.w_c))
 
 
 class ConcatScore(nn.Module):
     """e_tj = v_aᵀ tanh(W_a [s; h_j]), no bias (Luong et al. 2015, equation 8).
 
     W_a's columns for h_j make the keys once a sentence, its columns for s meet them at each step: the same numbers as
-    the product with the concatenation, without writing the concatenation out.
+    the product with the concatenation, without writing the concatenation out. Coverage as for the additive score.
     """
 
-    def __init__(self, query_size: int, memory_size: int, attention_size: int):
+    def __init__(self, query_size: int, memory_size: int, attention_size: int, *, coverage: bool = False):
         super().__init__()
         self.query_size = query_size
         self.w_a = nn.Linear(query_size + memory_size, attention_size, bias=False)
         self.v_a = nn.Parameter(_initialised(attention_size))
+        self.w_c = nn.Parameter(torch.zeros(attention_size)) if coverage else None
 
     def project(self, states: Tensor) -> Tensor:
         """W_a's part for h_j: `[B, S, H]` → `[B, S, A]`."""
         return states @ self.w_a.weight[:, self.query_size :].T
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+    def forward(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
         """Scores `[B, T, S]`."""
-        return additive_energy(query @ self.w_a.weight[:, : self.query_size].T, keys, self.v_a)
+        return energy(query @ self.w_a.weight[:, : self.query_size].T, keys, self.v_a, covered(coverage, self.w_c))
 
 
 class DotScore(nn.Module):
@@ -96,8 +104,8 @@ class DotScore(nn.Module):
         """The keys are the states."""
         return states
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Scores `[B, T, S]`."""
+    def forward(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
+        """Scores `[B, T, S]`; this score has no place for a coverage."""
         return (query * self.scale) @ keys.transpose(1, 2)
 
 
@@ -112,17 +120,19 @@ class GeneralScore(nn.Module):
         """W_a h_j: `[B, S, H]` → `[B, S, D]`."""
         return cast(Tensor, self.w_a(states))
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Scores `[B, T, S]`."""
+    def forward(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
+        """Scores `[B, T, S]`; this score has no place for a coverage."""
         return query @ keys.transpose(1, 2)
 
 
-def build_score(name: str, *, query_size: int, memory_size: int, attention_size: int) -> nn.Module:
+def build_score(
+    name: str, *, query_size: int, memory_size: int, attention_size: int, coverage: bool = False
+) -> nn.Module:
     """Make the score function of this name: additive, concat, general, dot or scaled_dot."""
     if name == "additive":
-        return AdditiveScore(query_size, memory_size, attention_size)
+        return AdditiveScore(query_size, memory_size, attention_size, coverage=coverage)
     if name == "concat":
-        return ConcatScore(query_size, memory_size, attention_size)
+        return ConcatScore(query_size, memory_size, attention_size, coverage=coverage)
     if name == "general":
         return GeneralScore(query_size, memory_size)
     return DotScore(query_size, scaled=name == "scaled_dot")
@@ -137,13 +147,80 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     return filled.softmax(-1) * mask
 
 
-def attend(score: Score, query: Tensor, memory: Memory) -> Attended:
-    """Look at the source with queries `[B, T, D]`: scores, weights and context of each."""
-    scores = score(query, memory.keys)  # [B, T, S]
-    weights = masked_softmax(scores, memory.mask[:, None])  # [B, T, S]
+class Past(NamedTuple):
+    """What attention depends on of earlier steps: `[N, …]` in a decoder's state, `[B, T, …]` for `attend`."""
+
+    steps: Tensor | None = None  # [N] how many were made, for local-m
+    coverage: Tensor | None = None  # [N, S] c_t, the sum of all weights so far (See et al. 2017, equation 10)
+
+    def after(self, weights: Tensor) -> Past:
+        """The same after one more step with these weights `[N, S]`."""
+        steps = None if self.steps is None else self.steps + 1
+        return Past(steps, None if self.coverage is None else self.coverage + weights)
+
+    def resized(self, width: int) -> Past:
+        """The same for other padding of the sources, which has no weight."""
+        if self.coverage is None or self.coverage.size(1) == width:
+            return self
+        return self._replace(coverage=pad(self.coverage, (0, width - self.coverage.size(1))))
+
+
+Attending = TypeVar("Attending", bound=Any)  # a decoder's state with a `past`
+
+
+def no_past(score: nn.Module, window: nn.Module | None, memory: Memory) -> Past:
+    """Before the first step, `B` rows; without what this attention does not depend on."""
+    zeros = memory.states.new_zeros(memory.mask.shape)
+    steps = memory.mask.new_zeros(len(zeros), dtype=torch.long) if isinstance(window, Monotonic) else None
+    return Past(steps, zeros if getattr(score, "w_c", None) is not None else None)
+
+
+def insert_rows(state: Attending, rows: Tensor, fresh: Attending) -> Attending:
+    """Let others take rows of a state that has a `past`, whatever the padding of their sources."""
+    widths = [part.past.coverage.size(1) for part in (state, fresh) if part.past.coverage is not None]
+    if widths:
+        state = state._replace(past=state.past.resized(max(widths)))
+    return put_rows(state, rows, fresh)
+
+
+def attend_step(
+    score: Score, window: nn.Module | None, query: Tensor, memory: Memory, past: Past
+) -> tuple[Attended, Past]:
+    """Attend with queries `[N, D]`, a step of each row, N a multiple of the memory's B; parts are `[N, …]` again."""
+    past = past.resized(memory.mask.size(1))
+    by_sentence = map_tensors(lambda part: part.unflatten(0, (len(memory.mask), -1)), (query, past))  # [B, K, …]
+    looked = attend(score, by_sentence[0], memory, window, by_sentence[1])
+    attended = Attended(*(part.flatten(0, 1) for part in looked))
+    return attended, past.after(attended.weights)
+
+
+def attend(
+    score: Score, query: Tensor, memory: Memory, window: nn.Module | None = None, past: Past | None = None
+) -> Attended:
+    """Attend with queries `[B, T, D]`: scores, weights and context of each."""
+    past = past or Past()
+    scores = score(query, memory.keys, past.coverage)  # [B, T, S]
+    if window is None:
+        weights = masked_softmax(scores, memory.mask[:, None])  # [B, T, S]
+    else:
+        near: Window = window(query, memory.mask, past.steps)
+        weights = masked_softmax(scores, near.mask)
+        weights = weights if near.factor is None else weights * near.factor
     if memory.forced is not None:
         weights = memory.forced.expand_as(weights)
     return Attended(scores, weights, weights @ memory.states)  # context [B, T, H]
+
+
+def covered(coverage: Tensor | None, w_c: Tensor | None) -> Tensor | None:
+    """w_c c_tj: coverage `[B, T, S]` → `[B, T, S, A]`."""
+    return None if coverage is None or w_c is None else coverage[..., None] * w_c
+
+
+def energy(query: Tensor, keys: Tensor, v: Tensor, more: Tensor | None) -> Tensor:
+    """vᵀ tanh(query + key + more) for all pairs: `[B, T, A]`, `[B, S, A]`, `[A]`, `[B, T, S, A]` → `[B, T, S]`."""
+    if more is None:
+        return additive_energy(query, keys, v)
+    return (query[:, :, None] + keys[:, None] + more).tanh() @ v
 
 
 def additive_energy_plain(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:

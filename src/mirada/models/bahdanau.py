@@ -12,18 +12,19 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.attention import Attended, Score, attend
+from mirada.models.attention import Attended, Past, Score, attend_step, insert_rows, no_past
 from mirada.models.base import Memory, Outputs, Step
-from mirada.models.cells import CellState, Stack
-from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
-from mirada.models.encoder import Bridge, RecurrentEncoder
-from mirada.trees import put_rows
+from mirada.models.cells import CellState
+from mirada.models.copying import CopyGate, Copying, copying, mixture
+from mirada.models.embedding import MaxoutReadout
+from mirada.models.encoder import Parts
 
 
 class BahdanauState(NamedTuple):
     """The recurrent state; the source is in the memory."""
 
     layers: tuple[CellState, ...]  # s_t of each layer, each part [N, D]
+    past: Past
 
 
 class Bahdanau(nn.Module):
@@ -31,30 +32,30 @@ class Bahdanau(nn.Module):
 
     def __init__(
         self,
-        encoder: RecurrentEncoder,
-        bridge: Bridge,
-        embedding: Embedding,
-        stack: Stack,
+        parts: Parts,
         score: nn.Module,
-        output: OutputLayer,
         *,
+        window: nn.Module | None = None,
         readout: MaxoutReadout | None = None,
+        copy_gate: CopyGate | None = None,
     ):
         super().__init__()
-        self.encoder, self.bridge, self.embedding = encoder, bridge, embedding
-        self.stack, self.score, self.output, self.readout = stack, score, output, readout
-        self.context_gates = nn.Linear(encoder.size, stack.gates, bias=False)  # C, C_z, C_r: c_t enters every gate
+        self.encoder, self.bridge, self.embedding, self.stack, output = parts
+        self.score, self.window, self.output = score, window, output
+        self.readout, self.copy_gate = readout, copy_gate
+        # C, C_z, C_r: c_t enters every gate
+        self.context_gates = nn.Linear(self.encoder.size, self.stack.gates, bias=False)
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
         """Read the source; the keys (U_a h_j) are made here, once a sentence."""
         encoded = self.encoder(source, lengths)
         keys = cast(Score, self.score).project(encoded.states)
-        return Memory(encoded.states, encoded.mask, keys, encoded.final)
+        return Memory(encoded.states, encoded.mask, keys, encoded.final, copies=copies)
 
     def start(self, memory: Memory) -> BahdanauState:
         """s_0 = tanh(W_s ←h_1): from the backward state at word 1, which has read everything."""
         layers = self.bridge(memory.final)
-        return BahdanauState(layers)
+        return BahdanauState(layers, no_past(self.score, self.window, memory))
 
     def step(self, token: Tensor, state: BahdanauState, memory: Memory) -> Step:
         """Attend, update, predict."""
@@ -63,7 +64,10 @@ class Bahdanau(nn.Module):
         attended, state = self._advance(self.stack.project(embedded), state, memory, masks)
         # 3. predict from s_t
         hidden = self._read(state.layers[-1][0], embedded, attended.context)  # [N, R]
-        return Step(self.logits(hidden), state, attended.scores, attended.weights, attended.context, hidden, None)
+        read = (attended.context, state.layers[-1][0], embedded)
+        copied = copying(self.copy_gate, read, attended.weights, memory)
+        logits = self.logits(hidden, copied)
+        return Step(logits, state, attended.scores, attended.weights, attended.context, hidden, None)
 
     def _advance(
         self,
@@ -73,20 +77,27 @@ class Bahdanau(nn.Module):
         masks: list[Tensor | None],
     ) -> tuple[Attended, BahdanauState]:
         # 1. attend with s_{t-1}
-        query = state.layers[-1][0].unflatten(0, (memory.mask.size(0), -1))  # [B, K, D]
-        looked = attend(cast(Score, self.score), query, memory)
-        attended = Attended(*(part.flatten(0, 1) for part in looked))  # [N, S], [N, S], [N, H]
+        score = cast(Score, self.score)
+        attended, past = attend_step(score, self.window, state.layers[-1][0], memory, state.past)
         # 2. update with [c_t; y_{t-1}]
         new = self.stack.step(y_gates + self.context_gates(attended.context), state.layers, masks)
-        return attended, BahdanauState(new.states)
+        return attended, BahdanauState(new.states, past)
 
     def insert(self, state: BahdanauState, rows: Tensor, fresh: BahdanauState) -> BahdanauState:
         """Let others take rows of a batch that is searched."""
-        return put_rows(state, rows, fresh)
+        return insert_rows(state, rows, fresh)
 
-    def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
+    def forward(
+        self,
+        source: Tensor,
+        lengths: Tensor,
+        target_in: Tensor,
+        copies: Tensor | None = None,
+        *,
+        with_attention: bool = False,
+    ) -> Outputs:
         """All steps of known targets: the words' part of the gates and the readout at once, the rest step by step."""
-        memory = self.encode(source, lengths)
+        memory = self.encode(source, lengths, copies)
         state = self.start(memory)
         embedded = self.embedding(target_in.T)  # [T, B, E]
         masks = self.stack.masks(embedded, embedded.size(1))
@@ -96,12 +107,16 @@ class Bahdanau(nn.Module):
             states.append(state.layers[-1][0])
             contexts.append(attended.context)
             weights.append(attended.weights)
-        hidden = self._read(torch.stack(states), embedded, torch.stack(contexts))  # [T, B, R]
-        return Outputs(hidden.transpose(0, 1), torch.stack(weights, 1) if with_attention else None)
+        seen = (torch.stack(contexts, 1), torch.stack(states, 1), embedded.transpose(0, 1))  # [B, T, …]
+        attention = torch.stack(weights, 1)  # [B, T, S]
+        copied = copying(self.copy_gate, seen, attention, memory)
+        hidden = self._read(seen[1], seen[2], seen[0])  # [B, T, R]
+        return Outputs(hidden, attention if with_attention else None, copying=copied)
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Apply the output layer: `[…, R]` → `[…, V]`."""
-        return cast(Tensor, self.output(hidden))
+    def logits(self, hidden: Tensor, copied: Copying | None = None) -> Tensor:
+        """Apply the output layer: `[…, R]` → `[…, V]`; with what steps copy, log P `[…, V + S]`."""
+        logits = cast(Tensor, self.output(hidden))
+        return logits if copied is None else mixture(logits, copied)
 
     def _read(self, states: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         return states if self.readout is None else cast(Tensor, self.readout(states, embedded, context))

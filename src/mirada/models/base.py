@@ -22,8 +22,8 @@ class Memory(NamedTuple):
     """What the decoder may look at: made once a sentence, never repeated over hypotheses.
 
     `states` is h_1…h_S. `keys` is what the score function compares with, computed once (U_a h_j for additive).
-    `final` is what the decoder starts from. `forced` replaces the weights for an intervention (mirada explain): it is
-    None otherwise. Every tensor is batch first.
+    `final` is what the decoder starts from. `forced` replaces the weights for an intervention (mirada explain), and
+    `copies` are the ids that each position would write (copying.py): None otherwise. Every tensor is batch first.
     """
 
     states: Tensor  # [B, S, H]
@@ -31,12 +31,13 @@ class Memory(NamedTuple):
     keys: Any  # [B, S, A], or a tree of such
     final: Any  # a tree of [B, …]
     forced: Tensor | None = None  # [B, 1 or K, S]
+    copies: Tensor | None = None  # [B, S]
 
 
 class Step(NamedTuple):
     """One decoder step, with everything a reader wants to see. Fields a model does not have are None."""
 
-    logits: Tensor  # [N, V]
+    logits: Tensor  # [N, V]; of a model that copies log P, [N, V + S]
     state: State
     scores: Tensor | None  # [N, S] e_tj, before the mask and the softmax
     attention: Tensor | None  # [N, S] α_tj; for the Transformer the mean over the last layer's heads
@@ -51,13 +52,14 @@ class Outputs(NamedTuple):
     hidden: Tensor  # [B, T, R] what the output layer reads
     attention: Tensor | None  # [B, T, S]
     heads: Tensor | None = None  # [B, L, heads, T, S] the Transformer's, with `attention`
+    copying: Any = None  # Copying, of a model that copies
 
 
 class Model(Protocol):
     """The four verbs. `N` rows of `step` may be any multiple of the memory's `B`, the rows of a sentence together."""
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
-        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`."""
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
+        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`; what it would write, to copy it."""
         ...
 
     def start(self, memory: Memory) -> State:
@@ -68,12 +70,20 @@ class Model(Protocol):
         """Make one step from the previous tokens `[N]`, where row n belongs to sentence n // (N / B)."""
         ...
 
-    def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
+    def forward(
+        self,
+        source: Tensor,
+        lengths: Tensor,
+        target_in: Tensor,
+        copies: Tensor | None = None,
+        *,
+        with_attention: bool = False,
+    ) -> Outputs:
         """Make all steps for known previous tokens `[B, T]` (teacher forcing)."""
         ...
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Apply the output layer: `[…, R]` → `[…, V]`."""
+    def logits(self, hidden: Tensor, copied: Any = None) -> Tensor:
+        """Apply the output layer: `[…, R]` → `[…, V]`; with what steps copy, log P `[…, V + S]`."""
         ...
 
     @property

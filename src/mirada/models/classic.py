@@ -7,14 +7,14 @@ With `feed_context` it is Cho's: c = tanh(V h_T), s_0 = tanh(V' c), c enters eve
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from torch import Tensor, nn
 
 from mirada.models.base import Memory, Outputs, Step
-from mirada.models.cells import CellState, Stack
-from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
-from mirada.models.encoder import Bridge, RecurrentEncoder
+from mirada.models.cells import CellState
+from mirada.models.embedding import MaxoutReadout
+from mirada.models.encoder import Parts
 from mirada.trees import put_rows
 
 
@@ -28,26 +28,17 @@ class ClassicState(NamedTuple):
 class Classic(nn.Module):
     """Sequence to sequence through one vector."""
 
-    def __init__(
-        self,
-        encoder: RecurrentEncoder,
-        bridge: Bridge,
-        embedding: Embedding,
-        stack: Stack,
-        output: OutputLayer,
-        *,
-        readout: MaxoutReadout | None = None,
-    ):
+    def __init__(self, parts: Parts, *, readout: MaxoutReadout | None = None):
         super().__init__()
-        self.encoder, self.bridge, self.embedding = encoder, bridge, embedding
-        self.stack, self.output, self.readout = stack, output, readout
+        self.encoder, self.bridge, self.embedding, self.stack, self.output = parts
+        self.readout = readout
         if readout is not None:
-            size = stack.size
-            self.summary = nn.Linear(encoder.size, size)  # V
-            self.starts = nn.ModuleList(nn.Linear(size, size) for _ in stack.cells)  # V'
-            self.context_gates = nn.Linear(size, stack.gates, bias=False)  # C
+            size = self.stack.size
+            self.summary = nn.Linear(self.encoder.size, size)  # V
+            self.starts = nn.ModuleList(nn.Linear(size, size) for _ in self.stack.cells)  # V'
+            self.context_gates = nn.Linear(size, self.stack.gates, bias=False)  # C
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
         """Read the source; `final` is every layer's last state."""
         encoded = self.encoder(source, lengths)
         return Memory(encoded.states, encoded.mask, (), encoded.final)
@@ -80,7 +71,15 @@ class Classic(nn.Module):
         """Let others take rows of a batch that is searched."""
         return put_rows(state, rows, fresh)
 
-    def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
+    def forward(
+        self,
+        source: Tensor,
+        lengths: Tensor,
+        target_in: Tensor,
+        copies: Tensor | None = None,
+        *,
+        with_attention: bool = False,
+    ) -> Outputs:
         """All steps at once: the recurrence is one scan. There is no attention to return."""
         state = self.start(self.encode(source, lengths))
         embedded = self.embedding(target_in.T)  # [T, B, E]
@@ -88,7 +87,7 @@ class Classic(nn.Module):
         states = self.stack.scan(embedded, state.layers, shift=shift)  # [T, B, D]
         return Outputs(self._read(states, embedded, state.context).transpose(0, 1), None)
 
-    def logits(self, hidden: Tensor) -> Tensor:
+    def logits(self, hidden: Tensor, copied: Any = None) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`."""
         return cast(Tensor, self.output(hidden))
 

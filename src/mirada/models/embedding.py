@@ -1,4 +1,4 @@
-"""Token embeddings with word dropout, and the output layer that may share their weights."""
+"""Token embeddings with word dropout, positions, and the output layer that may share their weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from mirada.data.vocabulary import SEP
+from mirada.data.vocabulary import SEP, UNK
 from mirada.kernels.dropout import dropout
 
 
@@ -23,17 +23,29 @@ class Embedding(nn.Module):
     """E[y], drawn from N(0, 1/d) so that it can also serve as an output layer.
 
     `word_dropout` zeroes whole tokens (Sennrich & Zhang 2019), `dropout` single numbers. With `segments`, sources have
-    parts, and a token's embedding is the sum of its own and its part's (Devlin et al. 2019, section 3).
+    parts, and a token's embedding is the sum of its own and its part's (Devlin et al. 2019, section 3). With `copied`,
+    ids that no entry has (words copied from the source) are read as `<unk>`.
     """
 
-    def __init__(self, vocab: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0, segments: int = 0):
+    def __init__(
+        self,
+        vocab: int,
+        size: int,
+        *,
+        dropout: float = 0.0,
+        word_dropout: float = 0.0,
+        segments: int = 0,
+        copied: bool = False,
+    ):
         super().__init__()
         self.weight = nn.Parameter(_initialised(vocab, size))
         self.segments = nn.Parameter(_initialised(segments, size)) if segments else None
-        self.dropout, self.word_dropout = dropout, word_dropout
+        self.dropout, self.word_dropout, self.copied = dropout, word_dropout, copied
 
     def forward(self, ids: Tensor, *, axis: int = -1) -> Tensor:
         """Ids `[…]` → embeddings `[…, E]`; the positions of a sentence lie along `axis`."""
+        if self.copied:
+            ids = ids.masked_fill(ids >= len(self.weight), UNK)
         embedded = nn.functional.embedding(ids, self.weight)
         if self.segments is not None:
             part = (ids == SEP).cumsum(axis).clamp(max=len(self.segments) - 1)
@@ -42,6 +54,16 @@ class Embedding(nn.Module):
             keep = torch.rand(ids.shape, device=ids.device) >= self.word_dropout
             embedded = embedded * keep[..., None]
         return dropout(embedded, self.dropout, self.training)
+
+
+def positions(start: int, count: int, like: Tensor) -> Tensor:
+    """Sinusoids for positions start … start + count − 1: `[count, d]`, sines and cosines in turn (section 3.5)."""
+    size = like.size(-1)
+    exact = torch.promote_types(like.dtype, torch.float32)  # half precision cannot count beyond a few hundred
+    place = torch.arange(start, start + count, device=like.device, dtype=exact)[:, None]
+    rate = torch.arange(0, size, 2, device=like.device, dtype=exact) * (-math.log(10000.0) / size)
+    angle = place * rate.exp()  # [count, ceil(d/2)]
+    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :size].to(like.dtype)
 
 
 class MaxoutReadout(nn.Module):

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from mirada.kernels.dropout import dropout
-from mirada.models.cells import Cell, CellState, recurrent_mask
-from mirada.models.embedding import Embedding
+from mirada.models.cells import Cell, CellState, Stack, recurrent_mask
+from mirada.models.embedding import Embedding, OutputLayer
 
 
 class Encoded(NamedTuple):
@@ -129,3 +129,13 @@ class Bridge(nn.Module):
             mapped = [next(maps)(part) for part in read]
             states.append((mapped[0].tanh(), *mapped[1:]))
         return tuple(states)
+
+
+class Parts(NamedTuple):
+    """What every recurrent system is made of."""
+
+    encoder: RecurrentEncoder
+    bridge: Bridge
+    embedding: Embedding  # of the target
+    stack: Stack
+    output: OutputLayer

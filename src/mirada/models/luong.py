@@ -13,12 +13,11 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.attention import Attended, Score, attend
+from mirada.models.attention import Attended, Past, Score, attend, attend_step, insert_rows, no_past
 from mirada.models.base import Memory, Outputs, Step
-from mirada.models.cells import CellState, Stack
-from mirada.models.embedding import Embedding, OutputLayer
-from mirada.models.encoder import Bridge, RecurrentEncoder
-from mirada.trees import put_rows
+from mirada.models.cells import CellState
+from mirada.models.copying import CopyGate, Copying, copying, mixture
+from mirada.models.encoder import Parts
 
 
 class LuongState(NamedTuple):
@@ -26,6 +25,7 @@ class LuongState(NamedTuple):
 
     layers: tuple[CellState, ...]  # s_t of each layer, each part [N, D]
     fed: Tensor | None  # [N, D] s̃_t, zeros at the start
+    past: Past
 
 
 class Luong(nn.Module):
@@ -33,38 +33,40 @@ class Luong(nn.Module):
 
     def __init__(
         self,
-        encoder: RecurrentEncoder,
-        bridge: Bridge,
-        embedding: Embedding,
-        stack: Stack,
+        parts: Parts,
         score: nn.Module,
-        output: OutputLayer,
         *,
         input_feeding: bool,
+        window: nn.Module | None = None,
+        copy_gate: CopyGate | None = None,
     ):
         super().__init__()
-        self.encoder, self.bridge, self.embedding = encoder, bridge, embedding
-        self.stack, self.score, self.output, self.input_feeding = stack, score, output, input_feeding
-        self.w_c = nn.Linear(encoder.size + stack.size, stack.size, bias=False)
-        self.feed_gates = nn.Linear(stack.size, stack.gates, bias=False) if input_feeding else None
+        self.encoder, self.bridge, self.embedding, self.stack, output = parts
+        self.score, self.window, self.output = score, window, output
+        self.copy_gate, self.input_feeding = copy_gate, input_feeding
+        self.w_c = nn.Linear(self.encoder.size + self.stack.size, self.stack.size, bias=False)
+        self.feed_gates = nn.Linear(self.stack.size, self.stack.gates, bias=False) if input_feeding else None
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
         """Read the source; the keys (W_a h_j for general) are made here, once a sentence."""
         encoded = self.encoder(source, lengths)
         keys = cast(Score, self.score).project(encoded.states)
-        return Memory(encoded.states, encoded.mask, keys, encoded.final)
+        return Memory(encoded.states, encoded.mask, keys, encoded.final, copies=copies)
 
     def start(self, memory: Memory) -> LuongState:
         """The encoder's last states, layer by layer; s̃_0 = 0."""
         layers = self.bridge(memory.final)
-        return LuongState(layers, layers[-1][0] * 0 if self.input_feeding else None)
+        fed = layers[-1][0] * 0 if self.input_feeding else None
+        return LuongState(layers, fed, no_past(self.score, self.window, memory))
 
     def step(self, token: Tensor, state: LuongState, memory: Memory) -> Step:
         """Update, attend, predict."""
         embedded = self.embedding(token)  # [N, E]
         masks = self.stack.masks(embedded, len(token))
         hidden, attended, state = self._advance(self.stack.project(embedded), state, memory, masks)
-        return Step(self.logits(hidden), state, attended.scores, attended.weights, attended.context, hidden, None)
+        read = (attended.context, state.layers[-1][0], embedded)
+        logits = self.logits(hidden, copying(self.copy_gate, read, attended.weights, memory))
+        return Step(logits, state, attended.scores, attended.weights, attended.context, hidden, None)
 
     def _advance(
         self,
@@ -77,37 +79,52 @@ class Luong(nn.Module):
         gates = y_gates if self.feed_gates is None else y_gates + self.feed_gates(state.fed)
         new = self.stack.step(gates, state.layers, masks)
         # 2. attend with s_t
-        query = new.output.unflatten(0, (memory.mask.size(0), -1))  # [B, K, D]
-        looked = attend(cast(Score, self.score), query, memory)
-        attended = Attended(*(part.flatten(0, 1) for part in looked))  # [N, S], [N, S], [N, H]
+        attended, past = attend_step(cast(Score, self.score), self.window, new.output, memory, state.past)
         # 3. the attentional state s̃_t, from which the word is predicted
         hidden = self._attentional(attended.context, new.output)  # [N, D]
-        return hidden, attended, LuongState(new.states, hidden if self.input_feeding else None)
+        return hidden, attended, LuongState(new.states, hidden if self.input_feeding else None, past)
 
     def insert(self, state: LuongState, rows: Tensor, fresh: LuongState) -> LuongState:
         """Let others take rows of a batch that is searched."""
-        return put_rows(state, rows, fresh)
+        return insert_rows(state, rows, fresh)
 
-    def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
+    def forward(
+        self,
+        source: Tensor,
+        lengths: Tensor,
+        target_in: Tensor,
+        copies: Tensor | None = None,
+        *,
+        with_attention: bool = False,
+    ) -> Outputs:
         """All steps of known targets. Without input feeding nothing loops but the recurrence itself."""
-        memory = self.encode(source, lengths)
+        memory = self.encode(source, lengths, copies)
         state = self.start(memory)
         embedded = self.embedding(target_in.T)  # [T, B, E]
-        if not self.input_feeding:
+        if self.input_feeding or state.past.coverage is not None:
+            hidden, states, attended = self._loop(embedded, state, memory)
+        else:
             states = self.stack.scan(embedded, state.layers).transpose(0, 1)  # [B, T, D]
-            attended = attend(cast(Score, self.score), states, memory)
-            return Outputs(self._attentional(attended.context, states), attended.weights if with_attention else None)
+            steps = torch.arange(target_in.size(1), device=target_in.device).expand_as(target_in)
+            attended = attend(cast(Score, self.score), states, memory, self.window, Past(steps))
+            hidden = self._attentional(attended.context, states)
+        read = (attended.context, states, embedded.transpose(0, 1))
+        copied = copying(self.copy_gate, read, attended.weights, memory)
+        return Outputs(hidden, attended.weights if with_attention else None, copying=copied)
+
+    def _loop(self, embedded: Tensor, state: LuongState, memory: Memory) -> tuple[Tensor, Tensor, Attended]:
         masks = self.stack.masks(embedded, embedded.size(1))
-        hidden, weights = [], []
+        steps = []
         for y_gates in self.stack.project(embedded):  # [B, G·D]
             s_tilde, attended, state = self._advance(y_gates, state, memory, masks)
-            hidden.append(s_tilde)
-            weights.append(attended.weights)
-        return Outputs(torch.stack(hidden, 1), torch.stack(weights, 1) if with_attention else None)
+            steps.append((s_tilde, state.layers[-1][0], *attended))
+        hidden, states, *looked = (torch.stack(part, 1) for part in zip(*steps, strict=True))  # [B, T, …]
+        return hidden, states, Attended(*looked)
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Apply the output layer: `[…, R]` → `[…, V]`."""
-        return cast(Tensor, self.output(hidden))
+    def logits(self, hidden: Tensor, copied: Copying | None = None) -> Tensor:
+        """Apply the output layer: `[…, R]` → `[…, V]`; with what steps copy, log P `[…, V + S]`."""
+        logits = cast(Tensor, self.output(hidden))
+        return logits if copied is None else mixture(logits, copied)
 
     def _attentional(self, context: Tensor, state: Tensor) -> Tensor:
         return cast(Tensor, self.w_c(torch.cat((context, state), -1)).tanh())

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from mirada.kernels.dropout import dropout
 from mirada.models.attention import multi_head
 from mirada.models.base import Memory, Outputs, Step
-from mirada.models.embedding import Embedding, OutputLayer
+from mirada.models.copying import CopyGate, Copying, copying, mixture
+from mirada.models.embedding import Embedding, OutputLayer, positions
 
 
 class KeyValue(NamedTuple):
@@ -48,16 +49,6 @@ class Sizes(NamedTuple):
     ff: int
     dropout: float
     pre_norm: bool
-
-
-def positions(start: int, count: int, like: Tensor) -> Tensor:
-    """Sinusoids for positions start … start + count − 1: `[count, d]`, sines and cosines in turn (section 3.5)."""
-    size = like.size(-1)
-    exact = torch.promote_types(like.dtype, torch.float32)  # half precision cannot count beyond a few hundred
-    place = torch.arange(start, start + count, device=like.device, dtype=exact)[:, None]
-    rate = torch.arange(0, size, 2, device=like.device, dtype=exact) * (-math.log(10000.0) / size)
-    angle = place * rate.exp()  # [count, ceil(d/2)]
-    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :size].to(like.dtype)
 
 
 class Heads(nn.Module):
@@ -158,9 +149,16 @@ class Transformer(nn.Module):
     """Sequence to sequence by attention alone."""
 
     def __init__(
-        self, embeddings: tuple[Embedding, Embedding], output: OutputLayer, sizes: Sizes, *, layers: tuple[int, int]
+        self,
+        embeddings: tuple[Embedding, Embedding],
+        output: OutputLayer,
+        sizes: Sizes,
+        *,
+        layers: tuple[int, int],
+        copy_gate: CopyGate | None = None,
     ):
         super().__init__()
+        self.copy_gate = copy_gate
         self.source_embedding, self.embedding = embeddings
         self.output, self.scale, self.dropout = output, math.sqrt(sizes.model), sizes.dropout
         self.encoder = nn.ModuleList(Layer(sizes, cross=False) for _ in range(layers[0]))
@@ -168,7 +166,7 @@ class Transformer(nn.Module):
         last = nn.LayerNorm if sizes.pre_norm else nn.Identity
         self.encoder_norm, self.decoder_norm = last(sizes.model), last(sizes.model)
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Memory:
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
         """Read the source; each decoder layer's keys and values are made here, once a sentence."""
         mask = torch.arange(source.size(1), device=source.device) < lengths[:, None]  # [B, S]
         x = self.embed(self.source_embedding, source, 0)  # [B, S, d]
@@ -176,7 +174,7 @@ class Transformer(nn.Module):
             x = cast(Layer, layer).encode(x, mask)
         x = self.encoder_norm(x) * mask[..., None]
         keys = tuple(cast(Heads, cast(Layer, layer).cross_heads).key_value(x) for layer in self.decoder)
-        return Memory(x, mask, keys, ())
+        return Memory(x, mask, keys, (), copies=copies)
 
     def start(self, memory: Memory) -> TransformerState:
         """No words yet: empty keys and values."""
@@ -184,26 +182,46 @@ class Transformer(nn.Module):
 
     def step(self, token: Tensor, state: TransformerState, memory: Memory) -> Step:
         """One step over the cached keys and values."""
-        x = self.embed(self.embedding, token[:, None], state.cache[0].keys.size(2))  # [N, 1, d]
-        x, cache, seen = self._decode(x, state.cache, memory)
+        y = self.embed(self.embedding, token[:, None], state.cache[0].keys.size(2))  # [N, 1, d]
+        x, cache, seen = self._decode(y, state.cache, memory)
         hidden = x[:, 0]  # [N, d]
         heads = torch.stack([by_row(look.weights, len(token))[:, :, 0] for look in seen], 1)  # [N, L, h, S]
         scores = by_row(seen[-1].scores, len(token))[:, :, 0].mean(1)  # [N, S]
         context = seen[-1].context.reshape(len(token), -1)  # [N, d]
         attention = heads[:, -1].mean(1)  # [N, S]
-        return Step(self.logits(hidden), TransformerState(cache), scores, attention, context, hidden, heads)
+        logits = self.logits(hidden, self.copying(attention, hidden, y[:, 0], memory))
+        return Step(logits, TransformerState(cache), scores, attention, context, hidden, heads)
 
-    def forward(self, source: Tensor, lengths: Tensor, target_in: Tensor, *, with_attention: bool = False) -> Outputs:
+    def forward(
+        self,
+        source: Tensor,
+        lengths: Tensor,
+        target_in: Tensor,
+        copies: Tensor | None = None,
+        *,
+        with_attention: bool = False,
+    ) -> Outputs:
         """All steps at once under a causal mask."""
-        memory = self.encode(source, lengths)
-        x, _, seen = self._decode(self.embed(self.embedding, target_in, 0), None, memory)
+        memory = self.encode(source, lengths, copies)
+        y = self.embed(self.embedding, target_in, 0)  # [B, T, d]
+        x, _, seen = self._decode(y, None, memory)
+        attention = seen[-1].weights.mean(1)  # [B, T, S]
+        copied = self.copying(attention, x, y, memory)
         if not with_attention:
-            return Outputs(x, None)
-        return Outputs(x, seen[-1].weights.mean(1), torch.stack([look.weights for look in seen], 1))
+            return Outputs(x, None, copying=copied)
+        return Outputs(x, attention, torch.stack([look.weights for look in seen], 1), copied)
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Apply the output layer: `[…, d]` → `[…, V]`."""
-        return cast(Tensor, self.output(hidden))
+    def copying(self, attention: Tensor, hidden: Tensor, embedded: Tensor, memory: Memory) -> Copying | None:
+        """What steps copy by the mean weights of the last layer's heads, whose context is c_t = Σ_j α_tj h_j."""
+        if self.copy_gate is None:
+            return None
+        context = attention.view(len(memory.mask), -1, attention.size(-1)) @ memory.states  # [B, K, d]
+        return copying(self.copy_gate, (context.view_as(hidden), hidden, embedded), attention, memory)
+
+    def logits(self, hidden: Tensor, copied: Copying | None = None) -> Tensor:
+        """Apply the output layer: `[…, d]` → `[…, V]`; with what steps copy, log P `[…, V + S]`."""
+        logits = cast(Tensor, self.output(hidden))
+        return logits if copied is None else mixture(logits, copied)
 
     def _decode(
         self, x: Tensor, cache: tuple[KeyValue, ...] | None, memory: Memory

@@ -29,6 +29,8 @@ class Design(NamedTuple):
     encoder_layers: int
     decoder_layers: int
     score: str = ""
+    window: str = "global"  # or "local-m" or "local-p"
+    reach: int = 10  # words on each side of a window's middle
 
 
 class Run(NamedTuple):

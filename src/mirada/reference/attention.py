@@ -11,32 +11,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirada.reference import Array, Named, Replaced, Weights
+from mirada.reference import Array, Design, Named, Replaced, Weights, under
 
 
-def additive(weights: Weights, s: Array, h: Array) -> float:
-    """v_aᵀ tanh(W_a s + U_a h)."""
-    return float(weights["v_a"] @ np.tanh(weights["w_a.weight"] @ s + weights["u_a.weight"] @ h))
+def additive(weights: Weights, s: Array, h: Array, covered: float = 0.0) -> float:
+    """v_aᵀ tanh(W_a s + U_a h + w_c c): the last of a score with coverage (See et al. 2017, equation 11)."""
+    more = weights.get("w_c", np.zeros(1)) * covered
+    return float(weights["v_a"] @ np.tanh(weights["w_a.weight"] @ s + weights["u_a.weight"] @ h + more))
 
 
-def dot(weights: Weights, s: Array, h: Array) -> float:
+def dot(weights: Weights, s: Array, h: Array, covered: float = 0.0) -> float:
     """sᵀ h."""
     return float(s @ h)
 
 
-def scaled_dot(weights: Weights, s: Array, h: Array) -> float:
+def scaled_dot(weights: Weights, s: Array, h: Array, covered: float = 0.0) -> float:
     """sᵀ h / √d."""
     return float(s @ h / sqrt(len(s)))
 
 
-def general(weights: Weights, s: Array, h: Array) -> float:
+def general(weights: Weights, s: Array, h: Array, covered: float = 0.0) -> float:
     """sᵀ W_a h."""
     return float(s @ weights["w_a.weight"] @ h)
 
 
-def concat(weights: Weights, s: Array, h: Array) -> float:
-    """v_aᵀ tanh(W_a [s; h])."""
-    return float(weights["v_a"] @ np.tanh(weights["w_a.weight"] @ np.concatenate([s, h])))
+def concat(weights: Weights, s: Array, h: Array, covered: float = 0.0) -> float:
+    """v_aᵀ tanh(W_a [s; h] + w_c c)."""
+    more = weights.get("w_c", np.zeros(1)) * covered
+    return float(weights["v_a"] @ np.tanh(weights["w_a.weight"] @ np.concatenate([s, h]) + more))
 
 
 SCORES = {"additive": additive, "dot": dot, "scaled_dot": scaled_dot, "general": general, "concat": concat}
@@ -75,10 +77,37 @@ class Attended(NamedTuple):
         return self._asdict()
 
 
-def attend(name: str, weights: Weights, s: Array, memory: list[Array], replaced: Array | None) -> Attended:
-    """Return e_j = score(s, h_j), α = softmax(e), and c = Σ_j α_j h_j (Bahdanau et al. 2015, equations 5 and 6)."""
-    scores = np.array([SCORES[name](weights, s, h) for h in memory])
-    alpha = softmax(scores, len(memory)) if replaced is None else replaced
+def local(design: Design, weights: Weights, s: Array, t: int, scores: Array) -> Array:
+    """α of local-m or local-p (Luong et al. 2015, section 3.2) at step t, counted from 0 as positions are."""
+    size = len(scores)
+    middle = float(min(t, size - 1))
+    if design.window == "local-p":
+        middle = size / (1 + np.exp(-(weights["v_p.weight"][0] @ np.tanh(weights["w_p.weight"] @ s))))
+    near = [j for j in range(size) if abs(j - middle) <= design.reach]
+    alpha = np.zeros(size)
+    alpha[near] = softmax(scores[near], len(near))
+    if design.window == "local-p":
+        for j in near:
+            alpha[j] *= np.exp(-((j - middle) ** 2) / (2 * (design.reach / 2) ** 2))
+    return alpha
+
+
+def attend(
+    design: Design, weights: Weights, s: Array, memory: list[Array], replaced: Array | None, before: list[Array]
+) -> Attended:
+    """Return e_j = score(s, h_j), α = softmax(e), and c = Σ_j α_j h_j (Bahdanau et al. 2015, equations 5 and 6).
+
+    `before` are the weights of all earlier steps: their sum is the coverage, their number the step.
+    """
+    covered = sum(before, np.zeros(len(memory)))
+    score = under(weights, "score")
+    scores = np.array([SCORES[design.score](score, s, h, covered[j]) for j, h in enumerate(memory)])
+    if replaced is not None:
+        alpha = replaced
+    elif design.window == "global":
+        alpha = softmax(scores, len(memory))
+    else:
+        alpha = local(design, under(weights, "window"), s, len(before), scores)
     context = np.zeros(len(memory[0]))
     for weight, h in zip(alpha, memory, strict=True):
         context = context + weight * h

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mirada.reference import Design, Replaced, Run, Weights, layer_states, predict, under
+from mirada.reference import Design, Named, Replaced, Run, Weights, layer_states, predict, under
 from mirada.reference.attention import attend, key, replaced_at
 from mirada.reference.cells import stack_step, stacked
+from mirada.reference.copying import Copies, copied, read_word
 from mirada.reference.encoder import encode, first_states
 
 
@@ -21,6 +22,7 @@ def run(
     *,
     input_feeding: bool,
     replaced: Replaced = (),
+    copies: Copies = (),
 ) -> Run:
     """Update, attend, predict from s̃_t (equations 5 and 6). With input feeding (section 3.3) the RNN reads [y; s̃]."""
     memory, finals, encoder = encode(design, weights, source)
@@ -29,14 +31,17 @@ def run(
     first = first_states(design, weights, finals)
     cells = stacked(weights, design.decoder_layers, weights["feed_gates.weight"] if input_feeding else None)
     s_tilde = np.zeros(len(first[-1][0]))
-    states, steps = first, []
+    states = first
+    steps: list[Named] = []
     for t, word in enumerate(target):
-        y = weights["embedding.weight"][word]
+        y = read_word(weights, word)
         before = {"y": y, "s_prev": states[-1][0], **({"s_tilde_prev": s_tilde} if input_feeding else {})}
         states = stack_step(design.cell, cells, np.concatenate([y, s_tilde]) if input_feeding else y, states)
         s = states[-1][0]
-        attended = attend(design.score, score, s, memory, replaced_at(replaced, t))  # with s_t
+        earlier = [step["alpha"] for step in steps]
+        attended = attend(design, weights, s, memory, replaced_at(replaced, t), earlier)  # with s_t
         s_tilde = np.tanh(weights["w_c.weight"] @ np.concatenate([attended.c, s]))
         seen = {**before, **layer_states(states), **attended.named(), "s_tilde": s_tilde}
-        steps.append({**seen, "logits": predict(weights, s_tilde)})
+        logits = predict(weights, s_tilde)
+        steps.append({**seen, "logits": logits, **copied(weights, (attended.c, s, y), attended.alpha, logits, copies)})
     return Run(encoder, layer_states(first, start=True), steps)

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from mirada.config.options import ModelConfig
 from mirada.reference import Design, Replaced, Run, Weights, bahdanau, classic, luong, transformer
+from mirada.reference.copying import Copies
 
 
 def run(
-    options: ModelConfig, weights: Weights, source: list[int], target: list[int], *, replaced: Replaced = ()
+    options: ModelConfig,
+    weights: Weights,
+    source: list[int],
+    target: list[int],
+    *,
+    replaced: Replaced = (),
+    copies: Copies = (),
 ) -> Run:
-    """Read a source (ids with </s>) and make a step for each of `target` (ids from <s> on)."""
+    """Read a source (ids with </s>) and make a step for each of `target` (ids from <s> on).
+
+    `copies`: what each source position would write, of a model that copies.
+    """
     layers = (options.enc_layers, options.dec_layers)
     if options.decoder == "transformer":
         reader = transformer.Reader(weights, options.num_heads, pre_norm=options.norm == "pre")
-        return transformer.run(reader, source, target, layers=layers, replaced=replaced)
+        return transformer.run(reader, source, target, layers=layers, replaced=replaced, copies=copies)
     sides = (options.both_directions, options.reverse_source)
-    design = Design(options.rnn_type, *sides, *layers, options.score_name or "")
+    window, reach = options.attention_window, options.window
+    design = Design(options.rnn_type, *sides, *layers, options.score_name or "", window, reach)
     if options.decoder == "bahdanau":
-        return bahdanau.run(design, weights, source, target, deep=options.has_maxout, replaced=replaced)
+        return bahdanau.run(design, weights, source, target, deep=options.has_maxout, replaced=replaced, copies=copies)
     if options.decoder == "luong":
-        return luong.run(design, weights, source, target, input_feeding=options.feeds_input, replaced=replaced)
+        feeding = options.feeds_input
+        return luong.run(design, weights, source, target, input_feeding=feeding, replaced=replaced, copies=copies)
     return (classic.run_cho if options.feed_context else classic.run)(design, weights, source, target)

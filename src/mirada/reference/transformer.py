@@ -12,6 +12,7 @@ import numpy as np
 
 from mirada.reference import Array, Named, Replaced, Run, Weights, embedded, numbered, predict, under
 from mirada.reference.attention import replaced_at, softmax
+from mirada.reference.copying import Copies, copied, read_word
 
 
 def position(place: int, size: int) -> Array:
@@ -154,12 +155,18 @@ class Reader:
 
 
 def run(
-    reader: Reader, source: list[int], target: list[int], *, layers: tuple[int, int], replaced: Replaced = ()
+    reader: Reader,
+    source: list[int],
+    target: list[int],
+    *,
+    layers: tuple[int, int],
+    replaced: Replaced = (),
+    copies: Copies = (),
 ) -> Run:
     """Encode, then decode all positions; alpha without a layer is the mean over the last layer's heads."""
     weights = reader.weights
     memory, encoder = reader.encode(source, layers[0])
-    ys = placed([weights["embedding.weight"][word] for word in target])
+    words = ys = placed([read_word(weights, word) for word in target])
     steps: list[Named] = [{"y": y} for y in ys]
     for number in range(layers[1]):
         source_seen = reader.source(memory, number)
@@ -168,8 +175,10 @@ def run(
         ys, seen = reader.decoder_layer(under(weights, f"decoder.{number}"), ys, source_seen, replaced)
         for step, named in zip(steps, seen, strict=True):
             step.update(numbered(named, number))
-    for step, y in zip(steps, ys, strict=True):
+    for step, y, word in zip(steps, ys, words, strict=True):
         step["s"] = reader.last("decoder_norm", y)
         step["alpha"] = step[f"alpha.{layers[1]}"].mean(0)
         step["logits"] = predict(weights, step["s"])
+        context = sum(weight * h for weight, h in zip(step["alpha"], memory, strict=True))
+        step.update(copied(weights, (context, step["s"], word), step["alpha"], step["logits"], copies))
     return Run(encoder, {}, steps)

@@ -21,8 +21,11 @@ class Memory(Protocol):
 class Decoder(Protocol):
     """A model that is searched."""
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Any:
-        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`. Gives a `Memory` or several."""
+    def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Any:
+        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`. Gives a `Memory` or several.
+
+        `copies` `[B, S]` are the ids that the source tokens would write, for a model that copies.
+        """
 
     def start(self, memory: Any) -> Any:
         """Return the decoder's state before the first step: a tree of tensors `[B, …]`."""

@@ -33,4 +33,6 @@ def resized(memory: Any, width: int) -> Any:
         return memory._replace(final=())
     keys = map_tensors(lambda part: pad(part, (0, 0, 0, more)), memory.keys)
     states, mask = pad(memory.states, (0, 0, 0, more)), pad(memory.mask, (0, more))
+    if getattr(memory, "copies", None) is not None:  # of a model that copies
+        memory = memory._replace(copies=pad(memory.copies, (0, more)))
     return memory._replace(states=states, mask=mask, keys=keys, final=())

@@ -24,11 +24,15 @@ class QueueFullError(MiradaError):
 
 
 class Request(NamedTuple):
-    """One source to be searched: ids with </s>, the forced beginning of its output, and a number for sampling."""
+    """One source to be searched: ids with </s>, the forced beginning of its output, and a number for sampling.
+
+    `copies`: what each source token would write (data/copying.py), for a model that copies.
+    """
 
     source: list[int]
     prefix: list[int]
     number: int
+    copies: tuple[int, ...] = ()
 
 
 class Capacity(NamedTuple):
@@ -162,7 +166,7 @@ class Queue:
 
 def _key(request: Request, options: SearchConfig) -> Key:
     """Equal requests have one result in common; when sampling the number makes a difference."""
-    return (tuple(request.source), tuple(request.prefix), request.number if options.sample else -1)
+    return (tuple(request.source), tuple(request.prefix), request.copies, request.number if options.sample else -1)
 
 
 def _batches(tasks: Sequence[Task], capacity: Capacity) -> Iterable[list[Task]]:

@@ -159,7 +159,8 @@ class Run:
         limits = torch.tensor([output_limit(len(request.source) - 1, options) for request in requests])
         prefix = pad([request.prefix for request in requests], device)[0]
         rules = rules_of(Sentences(limits.to(device), prefix), options)
-        memory = decoder.encode(*pad([request.source for request in requests], device))
+        copies = [pad([request.copies for request in requests], device)[0]] if requests[0].copies else []
+        memory = decoder.encode(*pad([request.source for request in requests], device), *copies)
         state = decoder.start(memory)
         seeds = [request.number for request in requests]
         return NewRequests([task.number for task in tasks], seeds, rules, fitted(memory), state)

@@ -24,9 +24,9 @@ from mirada.errors import TrainingError
 from mirada.files import locked, remove_unused
 from mirada.store import checkpoint, resume
 from mirada.store.progress import judged_by, tells_nothing
+from mirada.train.batch_loss import batch_loss
 from mirada.train.interrupts import InterruptedTrainingError, listening
 from mirada.train.log import History
-from mirada.train.loss import sequence_loss
 from mirada.train.progress import Monitor
 from mirada.train.schedule import learning_rate
 from mirada.train.setup import Run, batch_size, set_up
@@ -142,16 +142,9 @@ def _update(run: Run, batch: Batch) -> None:
     rate = learning_rate(progress.updates, run.schedule) * progress.rate_factor
     for group in run.optimizer.param_groups:
         group["lr"] = rate
-    hidden = run.model(batch.source, batch.lengths, batch.target_in).hidden
-    output = run.model.output
-    loss = sequence_loss(
-        output.dropped(hidden),
-        output.weight,
-        output.bias,
-        batch.target_out,
-        smoothing=options.label_smoothing,
-        divisor=batch.tokens,
-    )
+    coverage = options.coverage_weight if run.config.model.coverage else 0.0
+    smoothing = options.label_smoothing
+    loss = batch_loss(run.model, batch, smoothing=smoothing, divisor=batch.tokens, coverage=coverage)
     run.optimizer.zero_grad(set_to_none=True)
     loss.smoothed.backward()
     norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), options.clip_grad_norm)

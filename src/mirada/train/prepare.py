@@ -54,7 +54,7 @@ def encode(config: Config, corpora: Corpora, tokenizers: Tokenizers) -> Prepared
 
     Raises DataError if no pair is left, or if most of the dev set is unknown to the vocabulary.
     """
-    return preparing.encode(config.data, corpora, tokenizers)
+    return preparing.encode(config.data, corpora, tokenizers, copies=config.model.copy_attn)
 
 
 def fingerprint(corpora: Corpora) -> str:

@@ -10,11 +10,13 @@ import torch
 
 from mirada.config.options import SearchConfig, TrainingConfig
 from mirada.data.batches import BatchSize, Encoded, collate, cut, pair_lengths
+from mirada.data.copying import written_token
 from mirada.data.corpus import Corpus
 from mirada.data.tokenizer import Tokenizer
+from mirada.data.vocabulary import EOS, UNK
 from mirada.models.base import Model
 from mirada.search.scheduler import Request, search_all
-from mirada.train.loss import sequence_loss
+from mirada.train.batch_loss import batch_loss
 
 
 def check_metrics(options: TrainingConfig) -> None:
@@ -34,9 +36,7 @@ def dev_loss(model: Model, dev: Encoded, size: BatchSize, device: torch.device) 
     with torch.no_grad():
         for indices in cut(lengths[order], order, size):
             batch = collate(dev, indices, device)
-            hidden = model.forward(batch.source, batch.lengths, batch.target_in).hidden
-            output = model.output
-            loss = sequence_loss(hidden, output.weight, output.bias, batch.target_out, smoothing=0.0)
+            loss = batch_loss(model, batch, smoothing=0.0)
             sums += torch.stack((loss.nll, loss.correct)).double().cpu()
             tokens += batch.tokens
     nll, correct = (float(part) / tokens for part in sums)
@@ -52,8 +52,12 @@ def dev_metrics(
     if not names:
         return {}
     device = model.output.weight.device
-    requests = [Request(source, [], i) for i, source in enumerate(dev.sources[:count])]
+    copies, own = dev.copies or [[]] * len(dev.sources), dev.own or [{}] * len(dev.sources)
+    requests = [Request(source, [], i, tuple(copies[i])) for i, source in enumerate(dev.sources[:count])]
     found = search_all(model, requests, SearchConfig(beam_size=1), batch_size=64, device=device)
-    outputs = [target.decode(hypotheses[0].tokens) for hypotheses in found]
+    outputs = [
+        target.join(written_token(i, own[n], target) for i in hypotheses[0].tokens if i == UNK or i > EOS)
+        for n, hypotheses in enumerate(found)
+    ]
     measured = evaluate(outputs, texts.all_references()[:count], list(names))
     return {metric.name: metric.value for metric in measured}

@@ -1,0 +1,42 @@
+"""The loss of a batch under a model, whichever loss is the model's."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from mirada.data.batches import Batch
+from mirada.data.vocabulary import PAD
+from mirada.models.base import Model, Outputs
+from mirada.models.embedding import OutputLayer
+from mirada.train.copy_loss import copying_loss
+from mirada.train.loss import Loss, sequence_loss
+
+
+def batch_loss(model: Model, batch: Batch, *, smoothing: float, divisor: float = 1.0, coverage: float = 0.0) -> Loss:
+    """Run the model over known targets and compare: `sequence_loss`, or `copying_loss` of a model that copies.
+
+    In training mode the output layer's dropout acts. `coverage` is the weight λ of the coverage loss, which is added to
+    what is minimised (See, Liu & Manning 2017, equation 13).
+    """
+    looks = coverage > 0
+    outputs = model.forward(batch.source, batch.lengths, batch.target_in, batch.copies, with_attention=looks)
+    loss = _word_loss(model.output, outputs, batch, smoothing=smoothing, divisor=divisor)
+    if outputs.attention is None or not looks:
+        return loss
+    again = coverage_loss(outputs.attention, batch.target_out != PAD) / divisor
+    return loss._replace(smoothed=loss.smoothed + coverage * again)
+
+
+def coverage_loss(weights: Tensor, real: Tensor) -> Tensor:
+    """Σ_t Σ_j min(α_tj, c_tj) of weights `[B, T, S]` at real steps `[B, T]`, c_t the sum of the weights before t."""
+    before = pad(weights.cumsum(1)[:, :-1], (0, 0, 1, 0))
+    return torch.minimum(weights, before).sum(-1)[real].sum()
+
+
+def _word_loss(output: OutputLayer, outputs: Outputs, batch: Batch, *, smoothing: float, divisor: float) -> Loss:
+    hidden = output.dropped(outputs.hidden)
+    if outputs.copying is not None:
+        return copying_loss(hidden, output, outputs.copying, batch.target_out, smoothing=smoothing, divisor=divisor)
+    return sequence_loss(hidden, output.weight, output.bias, batch.target_out, smoothing=smoothing, divisor=divisor)

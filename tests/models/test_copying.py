@@ -1,0 +1,116 @@
+"""Copying from the source in every flow with attention: the equations, what they add up to, and every road to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from mirada.config.options import ModelConfig
+from mirada.fast.prepacked import prepacked
+from mirada.models import AnyModel
+from mirada.models.copying import Copying, mixture
+from mirada.reference import systems as equations
+from mirada.search.memory import resized
+from mirada.trees import select_rows
+from systems import FAMILIES, LENGTHS, SOURCE, VOCAB, Options, assert_same, build, some_systems
+
+ATTENTIVE = [family for family in FAMILIES if family[0] != "classic"]
+# What each source position would write: a word of the target, or V + the position where the same word stands first.
+COPIES = torch.tensor([[VOCAB, 9, VOCAB, 7, VOCAB + 4, 3], [3, 1, 1, 1, 1, 1], [VOCAB, VOCAB + 1, 3, 1, 1, 1]])
+TARGET = torch.tensor([[2, 7, VOCAB, 4, 12], [2, 3, 1, 1, 1], [2, VOCAB + 1, 5, VOCAB, 1]])
+
+
+def copying_systems(decoder: str, score: str | None) -> list[Options]:
+    return [{**options, "copy_attn": True} for options in some_systems(decoder, score)[::2]]
+
+
+def by_steps(model: AnyModel, copies: Tensor = COPIES, source: Tensor = SOURCE) -> Tensor:
+    """log P of each step, [B, T, V + S]."""
+    memory = model.encode(source, LENGTHS, copies)
+    state, found = model.start(memory), []
+    for token in TARGET.T:
+        step = model.step(token, state, memory)
+        state = step.state
+        found.append(step.logits)
+    return torch.stack(found, 1)
+
+
+@pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)
+def test_every_step_is_the_papers_mixture(decoder: str, score: str | None) -> None:
+    """Against NumPy in float64; forward = repeated step; sums to one; nothing for what no position holds."""
+    for options in copying_systems(decoder, score):
+        model, config = build(options), ModelConfig(**options)
+        weights = {name: value.numpy() for name, value in model.state_dict().items()}
+        with torch.no_grad():
+            log_p = by_steps(model)
+            outputs = model(SOURCE, LENGTHS, TARGET, COPIES)
+            assert_same(model.logits(outputs.hidden, outputs.copying).exp(), log_p.exp(), 1e-12, options)
+        assert_same(log_p.exp().sum(-1), torch.ones(3, 5).double(), 1e-12, options)
+        assert (log_p[..., 1:3] == -torch.inf).all()  # <pad> and <s>
+        assert (log_p[0, :, VOCAB + 1] == -torch.inf).all(), "position 1 holds a word of the vocabulary"
+        for row, length in enumerate(LENGTHS.tolist()):
+            source, copies = SOURCE[row, :length].tolist(), COPIES[row, :length].tolist()
+            run = equations.run(config, weights, source, TARGET[row].tolist(), copies=copies)
+            for t, named in enumerate(run.steps):
+                found = log_p[row, t, : VOCAB + length].exp().numpy()
+                assert np.abs(found - named["p"]).max() < 1e-12, (options, row, t)
+
+
+def test_a_word_that_stands_twice_adds_both_weights() -> None:
+    """By hand: p_gen = 1/4, P_vocab uniform over the two words that may be said, weights ½ + ⅙ on the same word."""
+    logits = torch.tensor([[0.0, 9.0, 9.0, 0.0]], dtype=torch.float64)  # <unk>, <pad>, <s>, </s>
+    weights = torch.tensor([[1 / 2, 1 / 3, 1 / 6]], dtype=torch.float64)
+    gate = torch.tensor([-np.log(3.0)], dtype=torch.float64)
+    p = mixture(logits, Copying(gate, weights, torch.tensor([[4, 3, 4]]))).exp()
+    expected = torch.tensor([[1 / 8, 0, 0, 1 / 8 + 3 / 4 / 3, 3 / 4 * 2 / 3, 0, 0]], dtype=torch.float64)
+    assert_same(p, expected, 1e-15, "by hand")
+
+
+@pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)
+def test_padding_and_other_hypotheses_change_nothing(decoder: str, score: str | None) -> None:
+    for options in copying_systems(decoder, score):
+        model = build(options)
+        with torch.no_grad():
+            whole = by_steps(model)
+            wide = by_steps(model, *(torch.nn.functional.pad(part, (0, 3), value=8) for part in (COPIES, SOURCE)))
+            assert_same(wide[..., : VOCAB + SOURCE.size(1)].exp(), whole.exp(), 1e-12, options)
+            assert (wide[..., VOCAB + SOURCE.size(1) :] == -torch.inf).all()
+            memory = resized(model.encode(SOURCE, LENGTHS, COPIES)._replace(), 9)
+            start = model.start(model.encode(SOURCE, LENGTHS, COPIES))
+            twice = select_rows(start, torch.arange(3).repeat_interleave(2))
+            step = model.step(TARGET[:, 0].repeat_interleave(2), twice, memory)
+            assert_same(step.logits[::2, : VOCAB + 6].exp(), whole[:, 0].exp(), 1e-12, options)
+            assert_same(step.logits[1::2].exp(), step.logits[::2].exp(), 1e-12, options)
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "luong", "transformer"])
+def test_the_copy_that_searches_copies_too(decoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirada.fast.prepacked.SMALLEST", {"float32": 1, "int8": 1})
+    score: dict[str, Any] = {} if decoder == "transformer" else {"score": "general"}
+    model = build({"decoder": decoder, "embedding_dim": 8, "hidden_size": 6, "copy_attn": True, **score} if score else {
+        "decoder": decoder, "embedding_dim": 8, "copy_attn": True}, dtype=torch.float32)  # fmt: skip
+    with torch.inference_mode():
+        assert_same(by_steps(prepacked(model)).exp(), by_steps(model).exp(), 1e-5, decoder)
+
+
+def test_the_mixtures_gradients_by_finite_differences() -> None:
+    torch.manual_seed(2)
+    logits, gate = torch.randn(2, 6).double().requires_grad_(), torch.randn(2).double().requires_grad_()
+    scores, ids = torch.randn(2, 3).double().requires_grad_(), torch.tensor([[6, 4, 6], [0, 5, 8]])
+
+    def said(logits: Tensor, gate: Tensor, scores: Tensor) -> Tensor:
+        p = mixture(logits, Copying(gate, scores.softmax(-1), ids))
+        return p.gather(1, torch.tensor([[6, 4, 0], [8, 5, 0]]))
+
+    assert gradcheck(said, (logits, gate, scores))
+
+
+def test_a_model_that_copies_wants_to_know_what() -> None:
+    model = build({"decoder": "luong", "score": "dot", "embedding_dim": 4, "hidden_size": 6, "copy_attn": True})
+    with pytest.raises(ValueError, match="is told what each source position would write"):
+        model(SOURCE, LENGTHS, TARGET)
