@@ -8,9 +8,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from mirada.config.options import DataConfig, SearchConfig
+from mirada.config.options import DataConfig
 from mirada.data.fitting import Truncation, truncate
 from mirada.data.parts import SourceTokenizer
+from mirada.data.rows import PART, json_source, parse_object
 from mirada.data.tokenizer import Piece, Tokenizer
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
 
@@ -80,11 +81,22 @@ class Limit(NamedTuple):
     option: str = "max_input_length"
 
 
-def input_limit(data: DataConfig, search: SearchConfig) -> Limit:
+def input_limit(data: DataConfig, max_input_length: int) -> Limit:
     """What sources are cut to: as in training where it cut them, else to max_input_length."""
-    if data.truncate_source == "none" or search.max_input_length < data.max_length:
-        return Limit(search.max_input_length)
+    if data.truncate_source == "none" or max_input_length < data.max_length:
+        return Limit(max_input_length)
     return Limit(data.max_length, data.truncate_source, "max_length")
+
+
+def source_text(text: str, data: DataConfig, where: str) -> str:
+    """A source as the model reads it: of one that was trained on several JSON keys an object may name the parts.
+
+    Raises DataError, naming `where`, for an object that does not hold them.
+    """
+    record = text.strip()
+    if not (data.jsonl and data.source_parts > 1 and record[:1] == "{" and record[-1:] == "}" and PART not in text):
+        return text
+    return json_source(parse_object(text, where) or {}, data.source_keys, where)
 
 
 def source_pieces(

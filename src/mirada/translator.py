@@ -28,7 +28,18 @@ from mirada.search.scheduler import Request, Scheduler, with_end
 from mirada.search.step import Hypothesis
 from mirada.search.workers import apart, default_workers
 from mirada.store.checkpoint import Loaded, load_model
-from mirada.texts import EMPTY, END, Scored, Translation, input_limit, scored, source_pieces, translation, word_links
+from mirada.texts import (
+    EMPTY,
+    END,
+    Scored,
+    Translation,
+    input_limit,
+    scored,
+    source_pieces,
+    source_text,
+    translation,
+    word_links,
+)
 
 __all__ = ["EMPTY", "END", "Scored", "Translation", "Translator", "load"]
 
@@ -226,8 +237,10 @@ class Translator:
         return word_links(found, self.target_tokenizer)
 
     def _pieces(self, texts: Sequence[str], options: SearchConfig, first: int) -> list[list[Piece]]:
-        limit = input_limit(self.config.data, options)
-        return source_pieces(self.source_tokenizer, texts, limit, first=first, warn=self.warn)
+        data = self.config.data
+        limit = input_limit(data, options.max_input_length)
+        sources = [source_text(text, data, f"line {number}") for number, text in enumerate(texts, start=first + 1)]
+        return source_pieces(self.source_tokenizer, sources, limit, first=first, warn=self.warn)
 
     def _request(self, source: list[Piece], start: list[Piece], number: int) -> Request:
         copies = tuple(self._copies(source))

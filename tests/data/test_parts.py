@@ -220,10 +220,45 @@ def test_a_word_and_its_features_need_no_options_but_the_columns(decoder, tmp_pa
     assert len(works("score", folder, "--tsv", path, "--device", "cpu").lines) == len(rows)
     assert "exact" in works("evaluate", folder, "--tsv", path, "--device", "cpu", "--beam-size", 1).output
     assert len(works("align", folder, "--tsv", path, "--device", "cpu").lines) == len(rows)
+    text = works("explain", folder, "pasar\tV;IND;1", "--device", "cpu").output
+    assert "source part 1 1:p 2:a 3:s 4:a 5:r 6:<sep>\nsource part 2 7:V 8:;IND 9:;1 10:</s>\n" in text
     shown = works("explain", folder, "hablar\tV;IND;1", "--device", "cpu", "--format", "json").output
     (tmp_path / "t.json").write_text(shown, encoding="utf-8")
     assert "<sep>" in shown
     works("explain", folder, "--verify", tmp_path / "t.json", "--device", "cpu")
+
+
+def test_keys_and_turns_of_a_dialogue(tmp_path):
+    """A list is one part with several segments; in use an object a line, or the parts with tabs, give the same."""
+    answers = {"yes": "good", "no": "bad", "maybe": "hm"}
+    turns = [(word, ["hi", word] * times) for times in (1, 2, 3, 1) for word in answers]
+    records = [{"q": "well?", "turns": said, "a": answers[word]} for word, said in turns]
+    lines = [json.dumps(record) for record in records]
+    path, folder = write(tmp_path / "a.jsonl", lines), tmp_path / "m"
+    given = ["--jsonl", path, "--source-key", "q,turns", "--target-key", "a", "--tokenizer", "word"]
+    works("train", *given, "--embedding-dim", 8, "--max-updates", 1, "--device", "cpu", "--model-dir", folder)
+    config = load(folder, device="cpu").config
+    assert (config.data.source_tokenizer, config.model.segments) == ("word,word", 7)
+    tabs = ["well?\t" + "\x1e".join(record["turns"]) for record in records]
+    by_key, by_tab = (works("translate", folder, "--scores", given="\n".join(side)).lines for side in (lines, tabs))
+    assert by_key == by_tab
+    said = refusal("translate", folder, "--device", "cpu", given='{"q": "well?", "turn": []}\n')
+    assert said == "line 1: no key 'turns' (keys of the line: 'q', 'turn'); did you mean 'turn'?"
+    assert len(works("score", folder, "--jsonl", path, "--device", "cpu").lines) == len(records)
+
+
+def test_sources_are_cut_in_use_as_they_were_in_training(tmp_path):
+    rows = [f"{'a b c d e f g h'[: 2 * n + 1]}\tx" for n in range(8)] * 3
+    path, folder = write(tmp_path / "a.tsv", rows), tmp_path / "m"
+    small = ["--tokenizer", "word", "--embedding-dim", 8, "--max-updates", 1, "--device", "cpu"]
+    cut = ["--truncate-source", "last", "--max-length", 4]
+    ran = works("train", "--tsv", path, "--dev-tsv", path, *small, *cut, "--model-dir", folder)
+    assert "12 training sources are cut to their last 4 tokens (truncate_source)" in ran.errors
+    ran = works("translate", folder, "--device", "cpu", "--scores", given="a b c d e f\nc d e f\n")
+    assert ran.lines[0] == ran.lines[1]
+    assert "line 1: 6 tokens, cut to max_length 4" in ran.errors
+    (found,) = load(folder, device="cpu").search(["a b c d e f"])
+    assert found[0].source_tokens == (*"cdef", "</s>")
 
 
 def test_a_column_that_is_not_there_is_named(tmp_path):

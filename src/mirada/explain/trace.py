@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirada.config.options import ModelConfig, SearchConfig
+from mirada.data.fitting import truncate
 from mirada.data.tokenizer import Tokenizer
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.errors import ConfigError, DataError
@@ -20,6 +21,7 @@ from mirada.explain.legend import legend
 from mirada.explain.record import Asked, Choice, Moment, Output, Source, Token, Trace, method, plain
 from mirada.reference import Array, Run, Weights, systems
 from mirada.search.scheduler import Request, search_all, with_end
+from mirada.texts import input_limit, source_text
 from mirada.translator import END, Translator
 
 __all__ = ["Trace", "explain", "plain", "read_source", "trace"]
@@ -76,13 +78,15 @@ def weights_of(translator: Translator) -> Weights:
 
 def read_source(translator: Translator, text: str, most: int) -> Source:
     """Cut a text into tokens, at most `most` and </s>. Raises DataError if there are none."""
-    pieces = translator.source_tokenizer.pieces([text])[0]
+    data = translator.config.data
+    limit = input_limit(data, most)
+    pieces = translator.source_tokenizer.pieces([source_text(text, data, "the text")])[0]
     if not pieces:
         raise DataError("the text is empty, so there is nothing to look into; give a sentence")
-    if len(pieces) > most:
-        translator.warn(f"{len(pieces)} source tokens, cut to max_input_length {most}")
-    pieces = pieces[:most]
-    ids = tuple(with_end([piece.id for piece in pieces], most))
+    if len(pieces) > limit.most:
+        translator.warn(f"{len(pieces)} source tokens, cut to {limit.option} {limit.most}")
+    pieces = truncate(pieces, limit.most, limit.how)
+    ids = tuple(with_end([piece.id for piece in pieces], limit.most))
     return Source(text, (*(piece.text for piece in pieces), END), ids, (*(piece.word for piece in pieces), None))
 
 

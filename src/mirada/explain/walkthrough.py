@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mirada.data.vocabulary import BOS, SPECIAL_TOKENS
+from mirada.data.vocabulary import BOS, SEP, SPECIAL_TOKENS
 from mirada.errors import ConfigError
 from mirada.escape import terminal
 from mirada.explain.edits import Edits, is_replaced
@@ -82,8 +82,18 @@ def _head(trace: Trace, width: int) -> Iterator[str]:
     yield from folded(f"{', '.join([*flow, *score])}; {trace.method}, output {trace.rank}", width)
     if trace.edits:
         yield from folded(f"edited: {edit_name(trace.edits)}", width)
-    for name, tokens in (("source", trace.source.tokens), ("output", trace.output.tokens)):
-        yield from folded(f"{name}  " + " ".join(f"{j}:{terminal(token)}" for j, token in enumerate(tokens, 1)), width)
+    for name, tokens in (*_parts(trace), ("output", list(enumerate(trace.output.tokens, 1)))):
+        yield from folded(f"{name}  " + " ".join(f"{j}:{terminal(token)}" for j, token in tokens), width)
+
+
+def _parts(trace: Trace) -> list[tuple[str, list[tuple[int, str]]]]:
+    """The numbered source tokens, a line for each part where there are several; a part ends with its <sep>."""
+    numbered = list(enumerate(trace.source.tokens, 1))
+    if not trace.model.segments:
+        return [("source", numbered)]
+    ends = [j for j, i in enumerate(trace.source.ids, 1) if i == SEP]
+    edges = zip([0, *ends], [*ends, len(numbered)], strict=True)
+    return [(f"source part {n}", numbered[start:end]) for n, (start, end) in enumerate(edges, 1)]
 
 
 def _step(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
