@@ -10,6 +10,7 @@ from typing import Any
 from mirada.cli import tell
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.config.configfile import load_yaml
+from mirada.errors import ConfigError
 from mirada.escape import terminal
 
 EPILOG = """examples:
@@ -27,6 +28,7 @@ With gold links (--gold, a line a test pair; the embedded corpus brings its own)
 recall of each system's attention, as `mirada align` measures them.
 """
 PARTS = ("src", "tgt", "tsv", "jsonl")
+SYSTEMS = "classic-lstm,bahdanau,luong-general,transformer"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -34,13 +36,14 @@ def run(arguments: Sequence[str]) -> int:
     values = _read(arguments)
     options = collect(values, load_yaml(Path(values.config)) if values.config else {})
     options.pop("model_dir", None)
+    _fill(values, {name for name in PARTS if options.get("data", {}).get(name)})
 
     from mirada.study.compare.comparison import compare
     from mirada.study.compare.plan import Request
 
     request = Request(
         out=Path(values.out).expanduser(),
-        systems=() if values.models else names(values.systems),
+        systems=names(values.systems or ""),
         models=tuple(values.models or ()),
         options=options,
         test=pairs_for_test(values, options.get("data", {})),
@@ -72,17 +75,16 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the runs and the report")
     parser.add_argument(
         "--systems",
-        default="classic-lstm,bahdanau,luong-general,transformer",
         help="what to train, by commas [classic-lstm,bahdanau,luong-general,transformer]",
     )
     parser.add_argument("--models", nargs="+", metavar="MODEL", help="model folders to test, instead of --systems")
-    parser.add_argument("--budget", default="10epochs", help="Nupdates, Nepochs or Nminutes of each run [10epochs]")
-    parser.add_argument("--seeds", type=int, default=1, help="runs of each system, from --seed on [1]")
+    parser.add_argument("--budget", help="Nupdates, Nepochs or Nminutes of each run [10epochs]")
+    parser.add_argument("--seeds", type=int, help="runs of each system, from --seed on [1]")
     parser.add_argument("--match-parameters", action="store_true", help="widths that give as many weights as the first")
     parser.add_argument("--baseline", metavar="SYSTEM", help="what the others are tested against [the first]")
     parser.add_argument("--metrics", help="bleu, chrf, ter, exact, item_error, per, cer, … [by the target's tokens]")
     parser.add_argument("--multi-reference", action="store_true", help="test pairs with the same source are one item")
-    parser.add_argument("--pairs", type=int, default=6000, help="pairs of the embedded corpus, without --src [6000]")
+    parser.add_argument("--pairs", type=int, help="pairs of the embedded corpus, without --src [6000]")
     parser.add_argument("--decode-batch-size", type=int, default=64, help="test sentences searched together [64]")
     parser.add_argument("--resume", action="store_true", help="go on with the comparison that --out holds")
     parser.add_argument("--quiet", action="store_true", help="show no progress of the trainings")
@@ -97,6 +99,20 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     for block in ("data", "model", "training", "search"):
         add_options(parser, block)
     return parser.read(arguments)
+
+
+def _fill(values: argparse.Namespace, files: set[str]) -> None:
+    """Fill in what was not given; raises ConfigError for a flag that would change nothing."""
+    usual = {"systems": SYSTEMS, "budget": "10epochs", "seeds": 1, "match_parameters": False, "pairs": 6000}
+    for name, value in usual.items():
+        given = getattr(values, name)
+        flag = f"--{name.replace('_', '-')}"
+        if given and values.models and name != "systems":
+            raise ConfigError(f"{flag} does nothing with --models, which are only tested; leave it out")
+        if given and files and name == "pairs":
+            raise ConfigError(f"{flag} is of the embedded corpus; beside --{min(files)} it would change nothing")
+        if given is None and not (name == "systems" and values.models):
+            setattr(values, name, value)
 
 
 def names(text: str) -> tuple[str, ...]:
