@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one recipe, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("run", "report"))
-    parser.add_argument("recipe", nargs="?", help="name of a file in benchmarks/recipes, without .yaml")
+    parser.add_argument("recipe", nargs="*", help="names of files in benchmarks/recipes, without .yaml [all]")
     parser.add_argument("--column", choices=COLUMNS, default="plain", help="the command with no options, or the tuned")
     parser.add_argument("--data", type=Path, default=Path("shared/data"), help="folder of the data sets")
     parser.add_argument("--work", type=Path, default=Path("runs/jobs"), help="folder of files and models")
@@ -46,11 +46,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--into", type=Path, default=PAGE, help="the page [docs/jobs.md]")
     parser.add_argument("--test", action="store_true", help="measure the test set too, which is done once")
     given = parser.parse_args(arguments)
+    every = [load(path.stem) for path in sorted(RECIPES.glob("*.yaml"))]
     if given.action == "report":
-        recipes = [load(path.stem) for path in sorted(RECIPES.glob("*.yaml"))]
-        given.into.write_text(to_page(recipes, read_rows(given.rows)), encoding="utf-8", newline="\n")
+        given.into.write_text(to_page(every, read_rows(given.rows)), encoding="utf-8", newline="\n")
         return 0
-    return run(load(given.recipe), given)
+    chosen = [load(name) for name in given.recipe] or sorted(every, key=lambda recipe: recipe["order"])
+    return max([attempt(recipe, given) for recipe in chosen])
+
+
+def attempt(recipe: Recipe, given: argparse.Namespace) -> int:
+    """Run one recipe; what stops it is said, and does not stop the others."""
+    try:
+        run(recipe, given)
+    except SystemExit as stop:
+        print(stop, file=sys.stderr)
+        return 1
+    return 0
 
 
 def load(name: str) -> Recipe:
@@ -67,8 +78,8 @@ def read_rows(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def run(recipe: Recipe, given: argparse.Namespace) -> int:
-    """Make the files, train, measure, and add a row."""
+def run(recipe: Recipe, given: argparse.Namespace) -> None:
+    """Make the files, train, measure, and add a row; raises SystemExit for what goes wrong."""
     before = [row for row in read_rows(given.rows) if (row["job"], row["column"]) == (recipe["name"], given.column)]
     if given.test and any(row.get("test") for row in before):
         raise SystemExit(
@@ -90,8 +101,8 @@ def run(recipe: Recipe, given: argparse.Namespace) -> int:
     given.rows.parent.mkdir(parents=True, exist_ok=True)
     with given.rows.open("a", encoding="utf-8", newline="\n") as file:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    print(json.dumps(row["dev"]["metrics"], indent=1, ensure_ascii=False))
-    return 0
+    shown = {one["metric"]: round(one["value"], 2) for one in row["dev"]["metrics"]}
+    print(f"{recipe['name']} {given.column}: dev {shown}, {row['minutes']} minutes", flush=True)
 
 
 def make_files(recipe: Recipe, data: Path, work: Path) -> None:
