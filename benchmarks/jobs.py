@@ -13,6 +13,7 @@ import json
 import os
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -87,6 +88,7 @@ def run(recipe: Recipe, given: argparse.Namespace) -> None:
         )
     work = given.work / recipe["name"]
     make_files(recipe, given.data, work)
+    shutil.rmtree(work / given.column, ignore_errors=True)  # a training that is gone on with takes no time
     command = recipe[given.column]
     if given.column == "tuned" and "invent" in recipe:
         mirada(work, recipe["invent"])
