@@ -239,8 +239,10 @@ def test_what_would_change_nothing_is_refused(line, here):
 @pytest.mark.parametrize("command", ["score", "align"])
 def test_columns_without_a_table_are_refused_elsewhere_too(command, model_folder, here):
     write(here / "two", ["a", "b"])
-    line = (command, model_folder, "--src", "two", "--tgt", "two", "--source-column", 2)
-    assert refusal(*line) == "--source-column goes with --tsv, whose columns it names"
+    given = ("--src", "two", "--tgt", "two", "--source-column", 2)
+    said = "--source-column goes with --tsv, whose columns it names"
+    assert refusal(command, model_folder, *given) == said
+    assert refusal("data", "check", *given) == said
 
 
 def test_json_and_text_say_the_same(here):

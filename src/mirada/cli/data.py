@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_options, collect, positive
+from mirada.cli.pairs import refuse_ignored
 from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, DataError, suggestion
 from mirada.escape import terminal
@@ -140,7 +141,9 @@ def check(arguments: Sequence[str]) -> int:
     from mirada.data.checks.check import check_corpus
     from mirada.data.checks.findings import exit_code, to_json, to_text
 
-    data = parse({"data": collect(values).get("data", {})}).data
+    given = collect(values).get("data", {})
+    refuse_ignored({**given, **{kind: True for kind in ("tsv", "jsonl") if getattr(values, f"test_{kind}")}})
+    data = parse({"data": given}).data
     unknown = _unknown_rates(values.model)
     report = check_corpus(
         data, test=_test(values, data), source_unknown=unknown[0], target_unknown=unknown[1], seed=values.seed
