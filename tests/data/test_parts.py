@@ -9,11 +9,13 @@ import pytest
 
 from cli_tools import mirada, refusal, works, write
 from mirada.config.configfile import parse
-from mirada.data.corpus import load_pairs, read_jsonl, read_tsv
+from mirada.data.corpus import Corpus, load_pairs, read_jsonl, read_tsv
 from mirada.data.parts import Parts, load_source, split_parts, train_source
 from mirada.data.tokenizer import Tokenizer, TokenizerOptions
 from mirada.data.vocabulary import EOS, SEP, UNK
 from mirada.errors import ConfigError, DataError, ModelFolderError
+from mirada.models import build_model
+from mirada.train import prepare
 from mirada.translator import load
 
 OPTIONS = TokenizerOptions("bpe", 90)
@@ -159,8 +161,10 @@ def test_references_under_a_key(tmp_path):
     dev = str(write(tmp_path / "a.jsonl", [json.dumps(record) for record in records]))
     data = parse({"data": {"jsonl": dev, "dev_jsonl": dev, "dev_reference_key": "more"}}).data
     assert load_pairs(data, seed=1)[1].all_references() == [["x", "y", "z"], ["x"]]
-    with pytest.raises(ConfigError, match=r"^dev_reference_column goes with dev_tsv, whose columns it names$"):
-        load_pairs(data.model_copy(update={"dev_reference_column": "3"}), seed=1)
+    for name, files in (("dev_reference_column", "dev_tsv"), ("dev_reference_key", "dev_jsonl")):
+        said = f"^options: {name} 3 does nothing without {files}, whose references it names$"
+        with pytest.raises(ConfigError, match=said):
+            parse({"data": {name: "3"}})
 
 
 @pytest.mark.parametrize(
@@ -196,6 +200,28 @@ def test_numbers_and_lists_in_files_of_options():
     data = parse({"data": {"source_column": 3, "target_column": 1, "source_key": ["a", "b"]}}).data
     assert (data.source_columns, data.target_column, data.source_keys) == (("3",), "1", ("a", "b"))
     assert parse({"data": {"source_column": [1, "x"]}}).data.source_columns == ("1", "x")
+
+
+def test_segments_are_those_of_the_parts_or_none():
+    texts = [f"{verb}\t{tags}" for verb, tags, _ in ROWS]
+    corpora = (Corpus(texts, [form for _, _, form in ROWS], list(range(len(ROWS))), [], "verbs"),) * 2
+    data = {"tsv": "a", "source_column": "1,2", "target_column": "3"}
+    for given, expected in ((None, 2), (0, 0), (5, 5)):
+        config = prepare.resolve(parse({"data": data, "model": {"segments": given}}), corpora)
+        source, target = prepare.learn_tokenizers(config, corpora[0])
+        model = build_model(config.model, source_vocab=len(source), target_vocab=len(target))
+        found = dict(model.named_parameters()).get("encoder.embedding.segments")
+        assert config.model.segments == expected
+        assert (0 if found is None else len(found)) == expected
+    with pytest.raises(ConfigError, match=r"^segments 2 does nothing with a source of one part$"):
+        prepare.resolve(parse({"data": {"tsv": "a"}, "model": {"segments": 2}}), corpora)
+
+
+def test_an_option_of_subwords_where_the_data_chooses_none():
+    corpora = (Corpus(["a b", "b a"] * 30, ["a", "b"] * 30, list(range(60)), [], "symbols"),) * 2
+    for name, value in (("split_digits", True), ("bpe_dropout", 0.1)):
+        with pytest.raises(ConfigError, match=rf"^{name} .* does nothing with tokenizer char and word"):
+            prepare.resolve(parse({"data": {name: value}}), corpora)
 
 
 # From the command line

@@ -118,6 +118,9 @@ class DataConfig(Block):
             found["bpe_dropout"] = f"with tokenizer {' and '.join(sorted(kinds))}; it is for bpe"
         if self.split_digits and not kinds & {"auto", "bpe", "unigram"}:
             found["split_digits"] = f"with tokenizer {' and '.join(sorted(kinds))}; it is for bpe and unigram"
+        for name, files in (("dev_reference_column", "dev_tsv"), ("dev_reference_key", "dev_jsonl")):
+            if getattr(self, name) and not getattr(self, files):
+                found[name] = f"without {files}, whose references it names"
         return found
 
     @model_validator(mode="after")

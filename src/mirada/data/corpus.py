@@ -286,11 +286,8 @@ def load_pairs(config: DataConfig, *, seed: int) -> tuple[Corpus, Corpus]:
 
 
 def with_references(dev: Corpus, files: Files, config: DataConfig) -> Corpus:
-    """Dev pairs with the further references that options name; raises ConfigError or DataError as reading them does."""
+    """Dev pairs with the further references that options name; raises DataError as reading them does."""
     column, key = config.dev_reference_column, config.dev_reference_key
-    if (column and files.kind != "tsv") or (key and files.kind != "jsonl"):
-        what = "dev_reference_column goes with dev_tsv" if column else "dev_reference_key goes with dev_jsonl"
-        raise ConfigError(f"{what}, whose {'columns' if column else 'keys'} it names")
     if not (column or key):
         return dev
     path, lines = files.paths[0], read_lines(files.paths[0])

@@ -12,6 +12,7 @@ from mirada.data import preparing
 from mirada.data.corpus import Corpus, load_pairs
 from mirada.data.preparing import Corpora, Prepared, Tokenizers
 from mirada.data.rows import ITEM, PART
+from mirada.errors import ConfigError
 
 __all__ = ["Prepared", "choices", "encode", "fingerprint", "learn_tokenizers", "read", "resolve"]
 
@@ -30,6 +31,8 @@ def resolve(config: Config, corpora: Corpora) -> Config:
     """Fill in what `auto` and the defaults leave to the data: kinds of tokens, sizes of vocabularies, segments."""
     train = corpora[0]
     data = preparing.resolve(config.data, preparing.choose(config.data, corpora), len(train))
+    if config.model.segments and data.source_parts == 1:
+        raise ConfigError(f"segments {config.model.segments} does nothing with a source of one part")
     values = {"data": data.model_dump()}
     if config.model.segments is None:
         values["model"] = {**config.model.model_dump(), "segments": segments(data, train)}

@@ -80,7 +80,7 @@ def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_refere
 
 def _data_values(data: DataConfig, folder: Path) -> dict[str, Any]:
     """The options about data, pointing at the runs' own files."""
-    own = dict.fromkeys(("src", "tgt", "tsv", "dev_src", "dev_tgt", "dev_tsv"))
+    own = dict.fromkeys(("src", "tgt", "tsv", "dev_src", "dev_tgt", "dev_tsv", "dev_reference_column"))
     keys = {"source_key": "source", "target_key": "target", "source_tokenizer": _kinds(data)}
     files = {"jsonl": str(folder / "train.jsonl"), "dev_jsonl": str(folder / "dev.jsonl")}
     return {**data.model_dump(), **own, **keys, **files}
