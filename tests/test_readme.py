@@ -65,3 +65,16 @@ def test_the_align_command_works_on_the_projects_own_data(tmp_path):
     paths = {"runs/luong": model, **{f"test.{end}": tmp_path / f"test.{end}" for end in ("en", "es", "align")}}
     ran = works(*(paths.get(part, part) for part in shlex.split(line)))
     assert "against gold:" in ran.errors
+
+
+def test_every_file_that_the_architecture_names_is_there():
+    page = text("docs/architecture.md").split("<!-- tree -->")[0]
+    named = {name for name in re.findall(r"`([\w./]+)`", page) if name.endswith((".py", "/"))}
+    assert len(named) > 50
+    assert {name for name in named if not any((root / name).exists() for root in (ROOT, ROOT / "src/mirada"))} == set()
+
+
+def test_the_architecture_has_a_row_for_every_room():
+    rooms = {path.name for path in (ROOT / "src/mirada").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    table = text("docs/architecture.md").split("## The way of a sentence")[0]
+    assert {room for room in rooms if f"`{room}/`" not in table} == set()
