@@ -16,7 +16,7 @@ from benchmarks import tables
 from benchmarks.grouping import newest, work_name
 from benchmarks.machine import BUSY
 from benchmarks.rows import Row
-from mirada.study.report.document import Block, Plot, Report, Section, Series, Table
+from mirada.study.report.document import Block, Grid, Plot, Section, Series, StudyReport
 from mirada.study.report.markdown import to_markdown
 from mirada.study.report.numbers import NONE, count
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(to_markdown(report), end="")
 
 
-def build(found: Sequence[Row]) -> Report:
+def build(found: Sequence[Row]) -> StudyReport:
     """All sections that there are rows for."""
     signs = f"(!): other processes kept {BUSY} cores or more busy meanwhile; (?): nobody could tell."
     sections = [
@@ -54,7 +54,9 @@ def build(found: Sequence[Row]) -> Report:
         Section("How cost grows", scaling(found)),
         Section("Surroundings", [tables.surroundings(found)]),
     ]
-    return Report("Speed", "", [section for section in sections if any(isinstance(b, Table) for b in section.blocks)])
+    return StudyReport(
+        "Speed", "", [section for section in sections if any(isinstance(b, Grid) for b in section.blocks)]
+    )
 
 
 def scaling(found: Sequence[Row]) -> list[Block]:
@@ -84,7 +86,7 @@ def _axis(chosen: Sequence[Row], title: str, axis: str, unit: str) -> list[Block
     caption = f"{title}: {unit} (tokens/s)"
     return [
         Plot(name, f"{title}: {unit}", axis, unit, series, ticks),
-        Table(caption, [axis, *ticks], body),
+        Grid(caption, [axis, *ticks], body),
     ]
 
 
@@ -92,7 +94,7 @@ def _cell(row: Row | None) -> str:
     return NONE if row is None else f"{row['ms']:,.0f} ({count(row['tokens_per_second'])})"
 
 
-def put(report: Report, path: Path) -> None:
+def put(report: StudyReport, path: Path) -> None:
     """Replace what stands between the marks, or make the file; draw the figures into figures/ beside it."""
     from mirada.study.report.figures import draw
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from benchmarks.grouping import OURS, disturbed, figure, label, middle, newest, ratio, threads, work_name
 from benchmarks.rows import Row
-from mirada.study.report.document import Table
+from mirada.study.report.document import Grid
 from mirada.study.report.numbers import NONE, value
 
 Group = list[Row]
 
 
-def surroundings(rows: Sequence[Row]) -> Table:
+def surroundings(rows: Sequence[Row]) -> Grid:
     """On what, with which versions and when."""
     found: dict[tuple[str, ...], list[str]] = {}
     for row in (row for group in newest(rows) for row in group):
@@ -23,10 +23,10 @@ def surroundings(rows: Sequence[Row]) -> Table:
         found.setdefault((*known, where), []).append(str(row["when"])[:10])
     body = [[*names, f"{min(days)} – {max(days)}", str(len(days))] for names, days in sorted(found.items())]
     header = ["system", "version", "torch", "Python", "machine", "measured", "rows"]
-    return Table("Who was measured, on what, and when", header, body)
+    return Grid("Who was measured, on what, and when", header, body)
 
 
-def training(rows: Sequence[Row]) -> list[Table]:
+def training(rows: Sequence[Row]) -> list[Grid]:
     """Tokens a second of all systems, and how many times a peer's mirada's is."""
     groups = newest(row for row in rows if row["kind"] == "train")
     if not groups:
@@ -40,13 +40,13 @@ def training(rows: Sequence[Row]) -> list[Table]:
         row = [cells.get((work, system), []) for system in systems]
         speeds.append([work, *(figure(group, "tokens_per_second") for group in row)])
         ratios.append([work, *(value(ratio(ours, group, "tokens_per_second"), 2) for group in row[1:])])
-    tables = [Table("Target tokens a second: median [least–greatest window]", ["work", *systems], speeds)]
+    tables = [Grid("Target tokens a second: median [least–greatest window]", ["work", *systems], speeds)]
     if len(systems) > 1 and systems[0] == OURS:
-        tables.append(Table("How many times a peer's speed mirada's is", ["work", *systems[1:]], ratios))
+        tables.append(Grid("How many times a peer's speed mirada's is", ["work", *systems[1:]], ratios))
     return tables
 
 
-def share(rows: Sequence[Row]) -> list[Table]:
+def share(rows: Sequence[Row]) -> list[Grid]:
     """What mirada's training makes of the machine."""
     groups = [group for group in _ours(rows, "train") if "gflop" in group[-1]]
     body = [
@@ -68,10 +68,10 @@ def share(rows: Sequence[Row]) -> list[Table]:
     header = ["work", "GFLOP an update", "GFLOP/s", "linear's rate", "prepacked rate", "of linear's", "of the better"]
     header += ["peak MB", "padded / real source", "target", "cores of others"]
     caption = "Products that must be computed, and the share of the matrix rate measured between the windows"
-    return [Table(caption, header, body)] if body else []
+    return [Grid(caption, header, body)] if body else []
 
 
-def parts(rows: Sequence[Row]) -> list[Table]:
+def parts(rows: Sequence[Row]) -> list[Grid]:
     """Where an update's time goes, and torch's costliest operations."""
     groups = [group for group in _ours(rows, "train") if group[-1].get("parts")]
     if not groups:
@@ -83,14 +83,14 @@ def parts(rows: Sequence[Row]) -> list[Table]:
         body.append([work, *(value(spent.get(name)) for name in names), value(sum(spent.values()))])
         top = [f"{found['name']} {found['ms']:.0f} ({found['calls']:.0f})" for found in group[-1]["operations"][:6]]
         costly.append([work, ", ".join(top)])
-    operations = Table("Torch's costliest operations: ms of processor time an update (calls)", ["work", "op"], costly)
+    operations = Grid("Torch's costliest operations: ms of processor time an update (calls)", ["work", "op"], costly)
     return [
-        Table("Milliseconds of an update, in a training that is watched", ["work", *names, "all"], body),
+        Grid("Milliseconds of an update, in a training that is watched", ["work", *names, "all"], body),
         operations,
     ]
 
 
-def decoding(rows: Sequence[Row]) -> list[Table]:
+def decoding(rows: Sequence[Row]) -> list[Grid]:
     """Sentences a second of all systems."""
     groups = newest(row for row in rows if row["kind"] == "decode")
     body = [
@@ -120,10 +120,10 @@ def decoding(rows: Sequence[Row]) -> list[Table]:
     ]
     signatures = sorted({str(row["signature"]) for group in groups for row in group if row.get("signature")})
     caption = "Decoding the test lines, batch by batch" + (f" (BLEU: {', '.join(signatures)})" if signatures else "")
-    return [Table(caption, [*header, "of linear's rate", "peak MB"], body)] if body else []
+    return [Grid(caption, [*header, "of linear's rate", "peak MB"], body)] if body else []
 
 
-def latency(rows: Sequence[Row]) -> list[Table]:
+def latency(rows: Sequence[Row]) -> list[Grid]:
     """One sentence at a time."""
     groups = newest(row for row in rows if row["kind"] == "latency")
     body = [
@@ -131,10 +131,10 @@ def latency(rows: Sequence[Row]) -> list[Table]:
         for group in groups
     ]
     header = [*SETTING, "median ms", "slowest tenth from, ms", "cores of others"]
-    return [Table("A sentence alone, no batch to wait for", header, body)] if body else []
+    return [Grid("A sentence alone, no batch to wait for", header, body)] if body else []
 
 
-def startup(rows: Sequence[Row]) -> list[Table]:
+def startup(rows: Sequence[Row]) -> list[Grid]:
     """Whole processes, and what their imports take."""
     groups = newest(row for row in rows if row["kind"] == "startup")
     body, packages = [], []
@@ -144,9 +144,9 @@ def startup(rows: Sequence[Row]) -> list[Table]:
         if found := group[-1].get("imports"):
             listed = ", ".join(f"{one['package']} {one['ms']:.0f}" for one in found)
             packages.append([str(group[0]["work"]), listed])
-    tables = [Table("Start-up, seconds", ["what", "system", "best", "median", "cores of others"], body)]
+    tables = [Grid("Start-up, seconds", ["what", "system", "best", "median", "cores of others"], body)]
     if packages:
-        tables.append(Table("Milliseconds of imports, by package", ["command", "packages"], packages))
+        tables.append(Grid("Milliseconds of imports, by package", ["command", "packages"], packages))
     return tables if body else []
 
 

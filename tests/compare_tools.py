@@ -9,7 +9,7 @@ from typing import Any
 
 import tiny
 from mirada.study.compare import worker
-from mirada.study.compare.plan import Request
+from mirada.study.compare.plan import ComparisonRequest
 
 SYSTEMS = ("classic-lstm", "luong-dot")
 MODEL = {"embedding_dim": 8, "hidden_size": 40, "num_heads": 2, "ff_size": 8}
@@ -25,7 +25,7 @@ def write_pairs(folder: Path) -> dict[str, str]:
     return {name: str(path) for name, path in paths.items()}
 
 
-def request(folder: Path, **changes: Any) -> Request:
+def request(folder: Path, **changes: Any) -> ComparisonRequest:
     """Train and test on the same six pairs."""
     pairs = write_pairs(folder)
     dev = {f"dev_{name}": path for name, path in pairs.items()}
@@ -37,7 +37,7 @@ def request(folder: Path, **changes: Any) -> Request:
         "options": options,
         "test": pairs,
     }
-    return Request(out=folder / "out", **{**values, **changes})
+    return ComparisonRequest(out=folder / "out", **{**values, **changes})
 
 
 def in_this_process(folder: Path) -> int:

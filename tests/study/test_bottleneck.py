@@ -18,7 +18,7 @@ from mirada.errors import ConfigError, DataError
 from mirada.evaluation.compare import Measured
 from mirada.study.bottleneck import cost, findings, forgetting, pairs, translation
 from mirada.study.bottleneck.experiment import bottleneck
-from mirada.study.bottleneck.settings import Request, Settings
+from mirada.study.bottleneck.settings import BottleneckRequest, Settings
 from mirada.study.bottleneck.translation import Fall
 from mirada.study.compare import worker
 
@@ -366,7 +366,7 @@ def test_held_out_pairs_leave_the_training_pairs():
 
 def test_pairs_that_are_all_short_are_refused(tmp_path):
     (tmp_path / "a.tsv").write_text("".join(f"a b {i}\tc {i}\n" for i in range(40)), encoding="utf-8")
-    asked = Request(out=tmp_path / "out", settings=TINY, data={"tsv": str(tmp_path / "a.tsv")}, length=20)
+    asked = BottleneckRequest(out=tmp_path / "out", settings=TINY, data={"tsv": str(tmp_path / "a.tsv")}, length=20)
     with pytest.raises(
         DataError, match=r"^no long test pairs with the lengths wanted \(up to 20, and to 40 words\); change"
     ):
@@ -381,7 +381,7 @@ def done(tmp_path_factory):
     """All four experiments in small."""
     out = tmp_path_factory.mktemp("bottleneck") / "out"
     lines: list[str] = []
-    request = Request(out=out, settings=TINY, quiet=True, device="cpu")
+    request = BottleneckRequest(out=out, settings=TINY, quiet=True, device="cpu")
     return request, bottleneck(request, lines.append, launch=in_this_process), lines
 
 
@@ -447,7 +447,7 @@ def test_a_failed_run_leaves_the_other_parts_standing(tmp_path):
     def launch(folder: Path) -> int:
         return 7 if folder.name.startswith("luong") else in_this_process(folder)
 
-    asked = Request(out=tmp_path / "out", settings=TINY, parts=("lengths",), quiet=True, device="cpu")
+    asked = BottleneckRequest(out=tmp_path / "out", settings=TINY, parts=("lengths",), quiet=True, device="cpu")
     results = bottleneck(asked, lambda line: None, launch=launch)
     assert results["parts"]["lengths"]["finding"] == findings.UNFINISHED
     assert results["failed"] == {"translation/luong-general-6-1": "its process ended with exit code 7"}
@@ -458,7 +458,9 @@ def test_the_users_pairs(tmp_path):
     lines = [f"{' '.join(f'w{(i + j) % 7}' for j in range(n))}\t{n} {i % 3}\n" for n in range(1, 13) for i in range(12)]
     (tmp_path / "a.tsv").write_text("".join(lines), encoding="utf-8")
     data = {"tsv": str(tmp_path / "a.tsv"), "tokenizer": "word"}
-    asked = Request(out=tmp_path / "out", settings=TINY, parts=("capacity",), data=data, quiet=True, device="cpu")
+    asked = BottleneckRequest(
+        out=tmp_path / "out", settings=TINY, parts=("capacity",), data=data, quiet=True, device="cpu"
+    )
     results = bottleneck(asked, lambda line: None, launch=in_this_process)
     # The 98th percentile of 1 … 12 is 12: half of it is the limit.
     assert results["parts"]["capacity"]["limit"] == 6

@@ -10,7 +10,7 @@ import pytest
 import mirada
 from compare_tools import in_this_process, request
 from mirada.study.bottleneck.experiment import bottleneck
-from mirada.study.bottleneck.settings import Request, Settings
+from mirada.study.bottleneck.settings import BottleneckRequest, Settings
 from mirada.study.compare.comparison import compare
 from mirada.study.compare.jobs import in_a_process
 
@@ -51,7 +51,7 @@ def test_compare_runs_no_file_of_the_working_directory(trapped: Path) -> None:
 
 
 def test_bottleneck_runs_no_file_of_the_working_directory(trapped: Path) -> None:
-    small = Request(trapped / "out", settings=SMALL, parts=("lengths",), device="cpu", quiet=True)
+    small = BottleneckRequest(trapped / "out", settings=SMALL, parts=("lengths",), device="cpu", quiet=True)
     assert bottleneck(small, print, launch=first_in_a_process)["failed"] == {}
     assert not (trapped / "ran").exists()
 

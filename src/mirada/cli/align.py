@@ -43,7 +43,7 @@ characters for character models.
 """
 
 
-class Job(NamedTuple):
+class AlignmentJob(NamedTuple):
     """A model and how its weights are read: the ways to choose from (on dev), and those to report besides."""
 
     model: Translator
@@ -124,7 +124,7 @@ def _check(values: argparse.Namespace) -> None:
         raise ConfigError(f"--batch-size must be at least 1, got {values.batch_size}")
 
 
-def _job(values: argparse.Namespace) -> Job:
+def _job(values: argparse.Namespace) -> AlignmentJob:
     from mirada.evaluation.aligning import MEAN, Options, Reading, head_names
     from mirada.translator import load
 
@@ -141,7 +141,7 @@ def _job(values: argparse.Namespace) -> Job:
     shifts = [0, 1] if values.shift == "auto" else [int(values.shift)]
     reported = [Reading(*way) for way in product(every, (0, 1))] if values.heads == "all" else []
     tried = [Reading(*way) for way in product(heads, shifts)]
-    return Job(model, Options(values.units, values.batch_size), tried, reported)
+    return AlignmentJob(model, Options(values.units, values.batch_size), tried, reported)
 
 
 def _pairs(values: argparse.Namespace, *, dev: bool) -> Pairs:
@@ -158,14 +158,14 @@ def _pairs(values: argparse.Namespace, *, dev: bool) -> Pairs:
     return [source for source, _ in rows], [target for _, target in rows]
 
 
-def _gold(path: str, job: Job, pairs: Pairs) -> Gold:
+def _gold(path: str, job: AlignmentJob, pairs: Pairs) -> Gold:
     from mirada.data.corpus import read_lines
     from mirada.evaluation.aligning import pair_sizes, parse_gold
 
     return parse_gold(read_lines(Path(path)), path, pair_sizes(job.model, pairs, job.options.units))
 
 
-def _on_dev(job: Job, values: argparse.Namespace) -> dict[Reading, Quality]:
+def _on_dev(job: AlignmentJob, values: argparse.Namespace) -> dict[Reading, Quality]:
     """How good each way to read is on the dev pairs."""
     from mirada.evaluation.aligning import align, qualities
 

@@ -33,12 +33,12 @@ def run(arguments: Sequence[str]) -> int:
     values = _read(arguments)
 
     from mirada.study.bottleneck.experiment import bottleneck
-    from mirada.study.bottleneck.settings import QUICK, Request, Settings
+    from mirada.study.bottleneck.settings import QUICK, BottleneckRequest, Settings
 
     settings = QUICK if values.quick else Settings()
     changes = {name: getattr(values, name) for name in ("updates", "pairs") if getattr(values, name) is not None}
     options = collect(values)
-    request = Request(
+    request = BottleneckRequest(
         out=Path(values.out).expanduser(),
         settings=replace(settings, **changes),
         parts=names(values.parts),

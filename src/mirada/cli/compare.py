@@ -39,9 +39,9 @@ def run(arguments: Sequence[str]) -> int:
     _fill(values, {name for name in PARTS if options.get("data", {}).get(name)})
 
     from mirada.study.compare.comparison import compare
-    from mirada.study.compare.plan import Request
+    from mirada.study.compare.plan import ComparisonRequest
 
-    request = Request(
+    request = ComparisonRequest(
         out=Path(values.out).expanduser(),
         systems=names(values.systems or ""),
         models=tuple(values.models or ()),

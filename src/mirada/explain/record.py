@@ -47,14 +47,14 @@ class Asked(NamedTuple):
     listed: int = 5  # choices at each step
 
 
-class Token(NamedTuple):
+class Entry(NamedTuple):
     """A vocabulary entry."""
 
     id: int
     token: str
 
 
-class Choice(NamedTuple):
+class NextToken(NamedTuple):
     """A next token and the model's natural log-probability of it; <pad> and <s> have none and are never choices."""
 
     id: int
@@ -91,12 +91,12 @@ class Moment(NamedTuple):
     """One decoder step."""
 
     step: int  # from 1
-    previous: Token  # y_{t-1}
+    previous: Entry  # y_{t-1}
     given: bool  # the token was given, not chosen
     tensors: Named
     logits: np.ndarray  # [V]
-    top: tuple[Choice, ...]  # likeliest first
-    chosen: Choice
+    top: tuple[NextToken, ...]  # likeliest first
+    chosen: NextToken
 
 
 class Trace(NamedTuple):

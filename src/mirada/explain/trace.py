@@ -18,7 +18,7 @@ from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.errors import ConfigError, DataError
 from mirada.explain.edits import Edits, check_model, check_range, edit_weights, edited, normal, replaced_weights
 from mirada.explain.legend import legend
-from mirada.explain.record import Asked, Choice, Moment, Output, Source, Token, Trace, method, plain
+from mirada.explain.record import Asked, Entry, Moment, NextToken, Output, Source, Trace, method, plain
 from mirada.reference import Array, Run, Weights, systems
 from mirada.search.scheduler import Request, search_all, with_end
 from mirada.texts import input_limit, source_text
@@ -153,11 +153,11 @@ def _moments(run: Run, path: Path, tokenizer: Tokenizer, listed: int) -> list[Mo
         # Rounded, so that what differs in the last bit between two machines stands in the same order on both.
         best = np.argsort(-log_p.round(9), kind="stable")[: min(listed, len(log_p) - 2)].tolist()
         choices = [
-            Choice(i, tokenizer.token(i), float(np.exp(log_p[i])), float(log_p[i]), i == chosen)
+            NextToken(i, tokenizer.token(i), float(np.exp(log_p[i])), float(log_p[i]), i == chosen)
             for i in (*best, chosen)
         ]
         previous = path.ids[t - 1] if t else BOS
-        before = Token(previous, tokenizer.token(previous))
+        before = Entry(previous, tokenizer.token(previous))
         given = t < path.given
         moments.append(Moment(t + 1, before, given, tensors, named["logits"], tuple(choices[:-1]), choices[-1]))
     return moments

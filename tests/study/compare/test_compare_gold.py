@@ -19,10 +19,10 @@ from mirada.data.corpus import Corpus
 from mirada.errors import ConfigError, DataError, TrainingError
 from mirada.study.compare import items
 from mirada.study.compare.comparison import compare
-from mirada.study.compare.items import NO_GOLD, Gold, Item, read_gold, read_items, to_items
+from mirada.study.compare.items import NO_GOLD, GoldLines, Item, read_gold, read_items, to_items
 from mirada.study.compare.report import make_report, make_rows
 from mirada.study.compare.stored import read_json, write_json
-from mirada.study.report.document import Table
+from mirada.study.report.document import Grid
 
 LINKS = ["0-0 1-1 2-2", "0-0 1p1", "", "0-0", "1-1", "0p1"]
 SIZES = {"embedding_dim": 8, "hidden_size": 8, "num_heads": 2, "ff_size": 8}
@@ -177,7 +177,7 @@ def test_results_from_before_make_a_report(embedded):
     del results["gold"]
     for system in results["systems"]:
         del system["alignment"]
-    (table,) = [block for block in make_report(results).sections[0].blocks if isinstance(block, Table)][:1]
+    (table,) = [block for block in make_report(results).sections[0].blocks if isinstance(block, Grid)][:1]
     assert table.header[-1] == "attention entropy"
     assert {len(row) for row in table.rows} == {len(table.header)}
     assert not any(row.measure == "aer" for row in make_rows(results))
@@ -196,7 +196,7 @@ def test_items_keep_their_links(tmp_path):
 
 def test_references_taken_together_keep_the_links_of_the_first():
     corpus = Corpus(["a", "b", "a"], ["x", "y", "z"], [1, 2, 3], [], "pairs")
-    found = to_items(corpus, multi_reference=True, gold=Gold(["0-0", "", "0p0"], "words"))
+    found = to_items(corpus, multi_reference=True, gold=GoldLines(["0-0", "", "0p0"], "words"))
     assert found == [Item("a", ["x", "z"], "0-0"), Item("b", ["y"], "")]
 
 
@@ -204,7 +204,7 @@ def test_lines_of_gold_stay_with_their_pairs(tmp_path):
     """Line 2 has a blank side: its pair is left out, and its empty line of links with it."""
     corpus = Corpus(["a b", "c"], ["d", "e f"], [1, 3], [2], "pairs")
     path = write(tmp_path / "gold", ["1-0", "", "0-1"])
-    assert read_gold(str(path), "words", corpus) == Gold(["1-0", "0-1"], "words", str(path))
+    assert read_gold(str(path), "words", corpus) == GoldLines(["1-0", "0-1"], "words", str(path))
 
 
 # Mistakes

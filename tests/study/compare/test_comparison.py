@@ -22,7 +22,7 @@ from mirada.evaluation.metrics import evaluate
 from mirada.study.compare import worker
 from mirada.study.compare.comparison import compare
 from mirada.study.compare.jobs import StoppedError
-from mirada.study.compare.stored import Job
+from mirada.study.compare.stored import RunJob
 from mirada.translator import load
 
 
@@ -304,5 +304,5 @@ def _flags(asked) -> list[object]:
 
 
 def test_a_job_says_everything_in_plain_values():
-    fields = Job(None, "m", "t", {}, 1, "cpu", "search", None, True)._asdict()
-    assert Job(**json.loads(json.dumps(fields))) == Job(**fields)
+    fields = RunJob(None, "m", "t", {}, 1, "cpu", "search", None, True)._asdict()
+    assert RunJob(**json.loads(json.dumps(fields))) == RunJob(**fields)

@@ -10,7 +10,7 @@ import pytest
 
 from mirada.study.report import numbers
 from mirada.study.report.attention import draw_map
-from mirada.study.report.document import Finding, Map, Plot, Report, Row, Section, Series, Table
+from mirada.study.report.document import Conclusion, Grid, Map, Plot, Row, Section, Series, StudyReport
 from mirada.study.report.figures import INK, PAPER, draw, inline
 from mirada.study.report.html import to_html
 from mirada.study.report.markdown import to_markdown
@@ -20,12 +20,13 @@ NASTY = "a < b & c | `d` *e* <script>alert(1)</script> [f](http://g)"
 PLOT = Plot("one", "caption", "x", "y", [Series("s", [1, 2], [3.0, 4.0], [2.5, 3.0], [3.5, 5.0])])
 POINTS = Plot("two", "caption", "", "y", [Series("s", [0, 1], [3.0, 4.0])], ["a", "b"], joined=False)
 MAP = Map("three", "caption", [[0.25, 0.75], [1.0, 0.0]], ["▁uno", "</s>"], ["▁one", "الكتاب"])
-REPORT = Report(
+REPORT = StudyReport(
     "Title",
     "below",
     [
         Section(
-            "First", ["words", Finding("found"), Table("numbers", ("a", "b", "c"), [(NASTY, "1.0", "2.0")]), PLOT, MAP]
+            "First",
+            ["words", Conclusion("found"), Grid("numbers", ("a", "b", "c"), [(NASTY, "1.0", "2.0")]), PLOT, MAP],
         )
     ],
 )

@@ -26,14 +26,14 @@ from mirada.evaluation.metrics import FloatArray
 from mirada.models import build_model
 from mirada.models.attention import attend, build_score
 from mirada.models.base import Memory
-from mirada.study.bottleneck.settings import Request, Settings
+from mirada.study.bottleneck.settings import BottleneckRequest, Settings
 
 SCORES = ("dot", "scaled_dot", "general", "additive", "concat")
 REFERENCE = "dot"
 STEPS = ("classic", "dot", "general", "additive")  # whole decoder steps
 
 
-def cost_results(request: Request, show: Callable[[str], None]) -> dict[str, Any]:
+def cost_results(request: BottleneckRequest, show: Callable[[str], None]) -> dict[str, Any]:
     """Time and memory of a look and of a whole step, at each source length."""
     settings, device = request.settings, choose_device(request.device)
     looks, steps = [], []
@@ -46,7 +46,7 @@ def cost_results(request: Request, show: Callable[[str], None]) -> dict[str, Any
     return {**where, "reference": REFERENCE, "looks": looks, "steps": steps}
 
 
-def cost_sizes(request: Request) -> dict[str, Any]:
+def cost_sizes(request: BottleneckRequest) -> dict[str, Any]:
     """What the measurements are made with."""
     settings = request.settings
     return {

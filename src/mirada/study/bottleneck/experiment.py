@@ -12,15 +12,15 @@ from mirada.study.bottleneck.cost import cost_results, cost_sizes
 from mirada.study.bottleneck.findings import capacity_finding, cost_finding, forgetting_finding, lengths_finding
 from mirada.study.bottleneck.forgetting import forgetting_results, plan_forgetting
 from mirada.study.bottleneck.report import make_report, make_rows
-from mirada.study.bottleneck.settings import PARTS, Request
+from mirada.study.bottleneck.settings import PARTS, BottleneckRequest
 from mirada.study.bottleneck.translation import (
-    Translation,
+    TrainedSystems,
     capacity_results,
     check_attention,
     lengths_results,
     plan_translation,
 )
-from mirada.study.compare.jobs import Launch, Task, prepare, run_all, state
+from mirada.study.compare.jobs import Launch, SystemRun, prepare, run_all, state
 from mirada.study.compare.results import environment
 from mirada.study.compare.stored import failure, plain, read_json, write_json
 from mirada.study.report.figures import require_matplotlib
@@ -30,7 +30,9 @@ Show = Callable[[str], None]
 COST = "cost.json"
 
 
-def bottleneck(request: Request, show: Show, *, resume: bool = False, launch: Launch | None = None) -> dict[str, Any]:
+def bottleneck(
+    request: BottleneckRequest, show: Show, *, resume: bool = False, launch: Launch | None = None
+) -> dict[str, Any]:
     """Do the experiments of `request.parts` and write the report below `request.out`; returns results.json's content.
 
     `show` receives lines about progress. Raises ConfigError, DataError, TrainingError, or StoppedError after Ctrl-C.
@@ -49,7 +51,7 @@ def bottleneck(request: Request, show: Show, *, resume: bool = False, launch: La
     return results
 
 
-def check(request: Request) -> None:
+def check(request: BottleneckRequest) -> None:
     """Raise ConfigError for what cannot be done, before anything is."""
     for part in request.parts:
         if part not in PARTS:
@@ -61,9 +63,9 @@ def check(request: Request) -> None:
     check_attention(request.attention)
 
 
-def _do(request: Request, show: Show, resume: bool, launch: Launch | None) -> dict[str, Any]:
+def _do(request: BottleneckRequest, show: Show, resume: bool, launch: Launch | None) -> dict[str, Any]:
     results: dict[str, Any] = {"parts": {}, "failed": {}, "notes": [], "conditions": {}}
-    found: Translation | None = None
+    found: TrainedSystems | None = None
     if {"lengths", "capacity"} & set(request.parts):
         show("experiments 1 and 2: quality by source length, and by width")
         found = plan_translation(request)
@@ -86,7 +88,7 @@ def _do(request: Request, show: Show, resume: bool, launch: Launch | None) -> di
     return results
 
 
-def _run(tasks: list[Task], show: Show, resume: bool, launch: Launch | None) -> dict[str, str]:
+def _run(tasks: list[SystemRun], show: Show, resume: bool, launch: Launch | None) -> dict[str, str]:
     """Do the runs; returns those that failed and why."""
     for task in tasks:
         prepare(task, resume=resume)
@@ -95,7 +97,7 @@ def _run(tasks: list[Task], show: Show, resume: bool, launch: Launch | None) -> 
     return {f"{task.folder.parent.parent.name}/{task.folder.name}": failure(task.folder) for task in failed}
 
 
-def _cost(request: Request, show: Show) -> dict[str, Any]:
+def _cost(request: BottleneckRequest, show: Show) -> dict[str, Any]:
     """The measurements, or those of a run before this one; raises ConfigError if its sizes were others."""
     path, sizes = request.out / COST, plain(cost_sizes(request))
     if not path.exists():

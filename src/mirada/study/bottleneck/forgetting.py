@@ -15,10 +15,10 @@ import numpy as np
 from mirada.data.corpus import Corpus
 from mirada.evaluation.bootstrap import SAMPLES, SEED, percentiles
 from mirada.evaluation.metrics import FloatArray
-from mirada.study.bottleneck.settings import Request, Settings
+from mirada.study.bottleneck.settings import BottleneckRequest, Settings
 from mirada.study.compare import items
 from mirada.study.compare.jobs import state
-from mirada.study.compare.runs import Place, System, share, trained_system
+from mirada.study.compare.runs import RunSettings, System, share, trained_system
 from mirada.study.compare.stored import read_positions
 from mirada.study.compare.systems import ENDLESS, system_config
 
@@ -39,13 +39,13 @@ class Condition(NamedTuple):
         return f"{self.system}, source reversed" if self.reversed_source else self.system
 
 
-def plan_forgetting(request: Request) -> list[Condition]:
+def plan_forgetting(request: BottleneckRequest) -> list[Condition]:
     """Make the sequences and lay out the runs: the classic system twice, attention once a task."""
     conditions = []
     for number, task in enumerate(TASKS):
         out = request.out / f"forgetting-{task}"
         shared = share(out, _values(request), sequences(request.settings, task, seed=10 + number))
-        place = Place(out, request.seeds, 64, request.quiet)
+        place = RunSettings(out, request.seeds, 64, request.quiet)
         for system, backwards in (
             (f"classic-{request.cell}", False),
             (f"classic-{request.cell}", True),
@@ -61,7 +61,7 @@ def plan_forgetting(request: Request) -> list[Condition]:
     return conditions
 
 
-def _values(request: Request) -> dict[str, Any]:
+def _values(request: BottleneckRequest) -> dict[str, Any]:
     settings = request.settings
     return {
         "data": {"tokenizer": "word"},
@@ -108,7 +108,7 @@ def _corpus(rows: Sequence[tuple[str, ...]], task: str) -> Corpus:
     return Corpus(*sides, list(range(1, len(rows) + 1)), [], task)
 
 
-def forgetting_results(request: Request, conditions: Sequence[Condition]) -> dict[str, Any]:
+def forgetting_results(request: BottleneckRequest, conditions: Sequence[Condition]) -> dict[str, Any]:
     """Accuracy by source position in percent, and its first third against its last."""
     rows = []
     for condition in conditions:

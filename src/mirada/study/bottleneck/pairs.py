@@ -11,13 +11,13 @@ from mirada.config.configfile import parse
 from mirada.data.corpus import Corpus, chosen_files, load_pairs, read_files
 from mirada.errors import DataError
 from mirada.evaluation import compare as arithmetic
-from mirada.study.bottleneck.settings import Request, Settings
+from mirada.study.bottleneck.settings import BottleneckRequest, Settings
 from mirada.study.compare import items
 
 DEV = 200
 
 
-def split_pairs(request: Request) -> tuple[items.Pairs, int]:
+def split_pairs(request: BottleneckRequest) -> tuple[items.Pairs, int]:
     """Training and dev pairs of at most L, test pairs of both sides of it; and L."""
     settings = request.settings
     data = parse({"data": request.data}).data

@@ -7,7 +7,7 @@ from typing import Any
 
 from mirada.study.compare.report import length_plot, length_row
 from mirada.study.report import numbers
-from mirada.study.report.document import Block, Finding, Plot, Report, Row, Section, Series, Table
+from mirada.study.report.document import Block, Conclusion, Grid, Plot, Row, Section, Series, StudyReport
 
 Results = Mapping[str, Any]
 MICRO = 1e6
@@ -20,7 +20,7 @@ TITLES = {
 }
 
 
-def make_report(results: Results) -> Report:
+def make_report(results: Results) -> StudyReport:
     """A section for each part that was done, and the conditions."""
     blocks: dict[str, Callable[[Results], list[Block]]] = {
         "lengths": _lengths,
@@ -30,14 +30,14 @@ def make_report(results: Results) -> Report:
     }
     parts = results["parts"]
     sections = [
-        Section(TITLES[name], [Finding(part["finding"]), *(blocks[name](part) if _has_numbers(part) else [])])
+        Section(TITLES[name], [Conclusion(part["finding"]), *(blocks[name](part) if _has_numbers(part) else [])])
         for name, part in parts.items()
     ]
     if results["failed"]:
         rows = list(results["failed"].items())
-        sections.append(Section("Runs that failed", [Table("", ("run", "why"), rows)]))
+        sections.append(Section("Runs that failed", [Grid("", ("run", "why"), rows)]))
     sections.append(Section("How the numbers were made", _method(results)))
-    return Report("The bottleneck, and attention", "four experiments on one fixed vector", sections)
+    return StudyReport("The bottleneck, and attention", "four experiments on one fixed vector", sections)
 
 
 def _has_numbers(part: Results) -> bool:
@@ -59,8 +59,8 @@ def _lengths(part: Results) -> list[Block]:
     header = ["system", f"up to {part['limit']}", f"{part['limit'] + 1} to {2 * part['limit']}", "change"]
     return [
         plot._replace(name="lengths", caption=caption),
-        Table(f"{metric} by source length in {unit}, with 95 % intervals over items", ["length", *labels], rows),
-        Table(f"{metric} on lengths that training saw and on longer ones", header, sides),
+        Grid(f"{metric} by source length in {unit}, with 95 % intervals over items", ["length", *labels], rows),
+        Grid(f"{metric} on lengths that training saw and on longer ones", header, sides),
     ]
 
 
@@ -79,7 +79,7 @@ def _capacity(part: Results) -> list[Block]:
         [f"{row['system']}-{row['width']}", numbers.count(row["parameters"]), _span(row), _each(row["by_seed"])]
         for row in part["systems"]
     ]
-    return [plot, Table(caption, ("system and width", "weights", part["metric"], "each seed"), cells)]
+    return [plot, Grid(caption, ("system and width", "weights", part["metric"], "each seed"), cells)]
 
 
 def _forgetting(part: Results) -> list[Block]:
@@ -106,13 +106,13 @@ def _positions_plot(task: str, rows: Sequence[Results]) -> Plot:
     return Plot(f"forgetting-{task}", caption, "source position (1 is the first word)", "accuracy, %", series)
 
 
-def _positions_table(task: str, rows: Sequence[Results]) -> Table:
+def _positions_table(task: str, rows: Sequence[Results]) -> Grid:
     header = ["system", "first third", "last third", "last − first", *map(str, range(1, len(rows[0]["positions"]) + 1))]
     cells = []
     for row in rows:
         each = [numbers.value(found["value"]) for found in row["positions"]]
         cells.append([row["name"], _span(row["early"]), _span(row["late"]), _span(row["late_minus_early"]), *each])
-    return Table(f"{task}: accuracy in percent, by thirds with 95 % intervals and by source position", header, cells)
+    return Grid(f"{task}: accuracy in percent, by thirds with 95 % intervals and by source position", header, cells)
 
 
 def _cost(part: Results) -> list[Block]:
@@ -143,25 +143,25 @@ def _row(look: Results, name: str) -> Results:
     return found
 
 
-def _ratios(first: str, caption: str, looks: Sequence[Results], key: str) -> Table:
+def _ratios(first: str, caption: str, looks: Sequence[Results], key: str) -> Grid:
     names = [row["name"] for row in looks[0][key]]
     rows = [[name, *(_ratio(look[key][i]) for look in looks)] for i, name in enumerate(names)]
     lengths = [str(look["length"]) for look in looks]
     caption = f"{caption}, 95 % intervals of the median (and its time), by source words"
-    return Table(caption, [first, *lengths], rows)
+    return Grid(caption, [first, *lengths], rows)
 
 
 def _ratio(row: Results) -> str:
     return f"{_interval(row['ratio'], row['low'], row['high'], 2)} ({row['seconds'] * MICRO:.0f} µs)"
 
 
-def _bytes(looks: Sequence[Results], names: Sequence[str]) -> Table:
+def _bytes(looks: Sequence[Results], names: Sequence[str]) -> Grid:
     rows = []
     for name in names:
         found = [_row(look, name) for look in looks]
         rows.append([name, *(f"{row['bytes'] / KIB:,.0f} + {row['key_bytes'] / KIB:,.0f}" for row in found)])
     lengths = [str(look["length"]) for look in looks]
-    return Table("KiB that one look makes at most + KiB of keys kept for the sentences", ["look", *lengths], rows)
+    return Grid("KiB that one look makes at most + KiB of keys kept for the sentences", ["look", *lengths], rows)
 
 
 def _method(results: Results) -> list[Block]:
@@ -176,7 +176,7 @@ def _method(results: Results) -> list[Block]:
         ("Environment", "environment"),
     ):
         rows = [(name, str(value)) for name, value in results[key].items() if value is not None]
-        blocks += [Table(caption, ("what", "value"), rows)] if rows else []
+        blocks += [Grid(caption, ("what", "value"), rows)] if rows else []
     return blocks
 
 

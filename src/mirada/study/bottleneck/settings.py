@@ -62,7 +62,7 @@ QUICK = Settings(
 
 
 @dataclass(frozen=True)
-class Request:
+class BottleneckRequest:
     """What to do, where, and with whose pairs (the embedded corpus without `data`)."""
 
     out: Path

@@ -22,18 +22,18 @@ from mirada.evaluation.compare import TASK_METRICS, Measured
 from mirada.evaluation.lengths import filled
 from mirada.evaluation.metrics import FloatArray, better
 from mirada.study.bottleneck.pairs import split_pairs
-from mirada.study.bottleneck.settings import Request
+from mirada.study.bottleneck.settings import BottleneckRequest
 from mirada.study.compare.jobs import state
-from mirada.study.compare.runs import Place, Shared, System, share, trained_system
+from mirada.study.compare.runs import RunSettings, SharedInput, System, share, trained_system
 from mirada.study.compare.stored import read_outputs, read_tested
 from mirada.study.compare.systems import ENDLESS, system_config, system_options
 
 
-class Translation(NamedTuple):
+class TrainedSystems(NamedTuple):
     """The runs of both experiments, and what was done to the pairs."""
 
     systems: tuple[System, ...]
-    shared: Shared
+    shared: SharedInput
     limit: int  # L
 
 
@@ -45,7 +45,7 @@ class Span(NamedTuple):
     high: float
 
 
-def plan_translation(request: Request) -> Translation:
+def plan_translation(request: BottleneckRequest) -> TrainedSystems:
     """Split the pairs at L, write them down, and lay out the runs."""
     pairs, limit = split_pairs(request)
     settings, given = request.settings, chosen_files(parse({"data": request.data}).data)
@@ -70,13 +70,13 @@ def plan_translation(request: Request) -> Translation:
         "search": {"beam_size": 1},
     }
     shared = share(request.out / "translation", values, pairs)
-    place = Place(request.out / "translation", request.seeds, settings.batch, request.quiet)
+    place = RunSettings(request.out / "translation", request.seeds, settings.batch, request.quiet)
     widths = [(f"classic-{request.cell}", width) for width in settings.classic_widths]
     widths += [(request.attention, width) for width in settings.attention_widths]
-    return Translation(tuple(_system(place, shared, name, width) for name, width in widths), shared, limit)
+    return TrainedSystems(tuple(_system(place, shared, name, width) for name, width in widths), shared, limit)
 
 
-def _system(place: Place, shared: Shared, name: str, width: int) -> System:
+def _system(place: RunSettings, shared: SharedInput, name: str, width: int) -> System:
     model: dict[str, Any] = {**shared.values["model"], "hidden_size": width}
     if system_options(name)["decoder"] == "luong":
         model["input_feeding"] = False  # it would be a second difference from the classic system
@@ -90,37 +90,37 @@ def check_attention(name: str) -> None:
         raise ConfigError(f"attention {name!r}: expected a system with attention and recurrence, such as luong-general")
 
 
-class Group(NamedTuple):
+class SystemOutputs(NamedTuple):
     """A system's outputs (by seed) on the items, or on some of them, and their measure."""
 
     outputs: list[list[str]]
     references: list[list[str]]
 
-    def part(self, indices: Sequence[int]) -> Group:
+    def part(self, indices: Sequence[int]) -> SystemOutputs:
         """Only these items."""
         outputs = [[row[i] for i in indices] for row in self.outputs]
-        return Group(outputs, [self.references[i] for i in indices])
+        return SystemOutputs(outputs, [self.references[i] for i in indices])
 
 
-def finished(found: Translation) -> dict[str, Group]:
+def finished(found: TrainedSystems) -> dict[str, SystemOutputs]:
     """Outputs of the systems that have a finished run, by name and width."""
     references = [item.references for item in found.shared.items]
     done = {system.name: [task for task in system.tasks if state(task.folder) == "done"] for system in found.systems}
     return {
-        name: Group([read_outputs(task.folder, len(references)) for task in tasks], references)
+        name: SystemOutputs([read_outputs(task.folder, len(references)) for task in tasks], references)
         for name, tasks in done.items()
         if tasks
     }
 
 
-def parameters(found: Translation, name: str) -> int:
+def parameters(found: TrainedSystems, name: str) -> int:
     """Weights of a system."""
     system = next(system for system in found.systems if system.name == name)
     done = next(task for task in system.tasks if state(task.folder) == "done")
     return int(read_tested(done.folder)["parameters"])
 
 
-def lengths_results(request: Request, found: Translation) -> dict[str, Any]:
+def lengths_results(request: BottleneckRequest, found: TrainedSystems) -> dict[str, Any]:
     """Experiment 1: quality by length at the common width, and what is lost beyond the lengths of training."""
     metric = TASK_METRICS[found.shared.kind][0]
     lengths, unit = arithmetic.source_lengths([item.source for item in found.shared.items])
@@ -152,7 +152,7 @@ class Fall(NamedTuple):
     long: Measured
 
 
-def measure_fall(group: Group, sides: Sequence[Sequence[int]], metric: str) -> Fall:
+def measure_fall(group: SystemOutputs, sides: Sequence[Sequence[int]], metric: str) -> Fall:
     """Measure a system on both sides of L."""
     parts = [group.part(side) for side in sides]
     found = [arithmetic.measure(part.outputs, part.references, metric, seed=SEED + i) for i, part in enumerate(parts)]
@@ -188,7 +188,7 @@ def _shares(fall: Fall) -> FloatArray:
     return np.asarray(fall.long.drawn / np.maximum(fall.short.drawn, 1e-9))
 
 
-def capacity_results(request: Request, found: Translation) -> dict[str, Any]:
+def capacity_results(request: BottleneckRequest, found: TrainedSystems) -> dict[str, Any]:
     """Experiment 2: quality against width on lengths seen in training, and the widest against attention."""
     metric = TASK_METRICS[found.shared.kind][0]
     lengths, _ = arithmetic.source_lengths([item.source for item in found.shared.items])
@@ -205,7 +205,9 @@ def capacity_results(request: Request, found: Translation) -> dict[str, Any]:
     return result | compare_widths(request, rows, measured)
 
 
-def compare_widths(request: Request, rows: Sequence[dict[str, Any]], measured: dict[str, Measured]) -> dict[str, Any]:
+def compare_widths(
+    request: BottleneckRequest, rows: Sequence[dict[str, Any]], measured: dict[str, Measured]
+) -> dict[str, Any]:
     """The narrowest attention against the widest classic system, and what widening does to the latter."""
     kinds = {
         kind: [row for row in rows if row["system"] == kind] for kind in (f"classic-{request.cell}", request.attention)

@@ -9,7 +9,7 @@ from typing import Any
 from mirada.errors import ConfigError, TrainingError
 from mirada.files import locked
 from mirada.study.compare.jobs import Launch, prepare, run_all
-from mirada.study.compare.plan import Request, make_plan
+from mirada.study.compare.plan import ComparisonRequest, make_plan
 from mirada.study.compare.report import conclusion, make_report, make_rows
 from mirada.study.compare.results import collect
 from mirada.study.compare.stored import plain
@@ -18,7 +18,7 @@ from mirada.study.report.write import write_report
 
 
 def compare(
-    request: Request, show: Callable[[str], None], *, resume: bool = False, launch: Launch | None = None
+    request: ComparisonRequest, show: Callable[[str], None], *, resume: bool = False, launch: Launch | None = None
 ) -> dict[str, Any]:
     """Train and test every system, and write the report below `request.out`; returns the content of results.json.
 

@@ -28,7 +28,7 @@ class Item(NamedTuple):
     links: str | None = None  # as Pharaoh has them: i-j sure, ipj possible
 
 
-class Gold(NamedTuple):
+class GoldLines(NamedTuple):
     """Gold links of the test pairs, a line each, what they count, and the user's file that they come from."""
 
     lines: list[str]
@@ -51,7 +51,7 @@ class Pairs(NamedTuple):
     dev: Corpus
     test: Corpus
     notes: tuple[str, ...]
-    gold: Gold | None = None
+    gold: GoldLines | None = None
 
 
 def embedded_pairs(count: int, *, seed: int = 1) -> Pairs:
@@ -65,7 +65,7 @@ def embedded_pairs(count: int, *, seed: int = 1) -> Pairs:
     splits = make_splits(count, seed=seed)
     parts = [corpus(pairs, f"embedded {name}") for name, pairs in zip(PARTS, splits, strict=True)]
     note = f"the embedded English-Spanish corpus, made by a grammar (seed {seed})"
-    gold = Gold([format_links(set(pair.links)) for pair in splits.test], "punctuation")
+    gold = GoldLines([format_links(set(pair.links)) for pair in splits.test], "punctuation")
     return Pairs(parts[0], parts[1], parts[2], (note,), gold)
 
 
@@ -90,7 +90,7 @@ def _skipped(corpus: Corpus) -> str:
     return f"{corpus.name}: {len(corpus.skipped)} pairs left out for a blank side" if corpus.skipped else ""
 
 
-def read_gold(path: str, units: Units, test: Corpus) -> Gold:
+def read_gold(path: str, units: Units, test: Corpus) -> GoldLines:
     """Read gold links, line n for line n of the test pairs' files, also where a pair was left out for a blank side.
 
     Raises DataError with file:line for a bad link and for one outside its pair, and if no link is sure.
@@ -101,10 +101,10 @@ def read_gold(path: str, units: Units, test: Corpus) -> Gold:
     sides = [source for source, _ in rows], [target for _, target in rows]
     if not any(parse_gold(lines, path, text_sizes(sides, units)).sure):
         raise DataError(f"{path}: no sure link (i-j) in {len(lines)} lines; AER and recall need some")
-    return Gold([lines[line - 1] for line in test.lines], units, path)
+    return GoldLines([lines[line - 1] for line in test.lines], units, path)
 
 
-def to_items(test: Corpus, *, multi_reference: bool, gold: Gold | None = None) -> list[Item]:
+def to_items(test: Corpus, *, multi_reference: bool, gold: GoldLines | None = None) -> list[Item]:
     """One item a pair, or one a source with all its targets as references (and the links of the first)."""
     links = gold.lines if gold else [None] * len(test)
     single = [Item(source, [target], of) for source, target, of in zip(test.sources, test.targets, links, strict=True)]
@@ -131,7 +131,7 @@ def write_parts(folder: Path, contents: Mapping[str, str]) -> None:
             raise TrainingError(f"{path} holds other {what} than those given now; choose another --out")
 
 
-def write_items(folder: Path, found: list[Item], gold: Gold | None) -> Tested:
+def write_items(folder: Path, found: list[Item], gold: GoldLines | None) -> Tested:
     """Write the test items of a comparison, or check those that are there.
 
     A comparison that was begun without gold links goes on without. Raises TrainingError if the user gave some to it,

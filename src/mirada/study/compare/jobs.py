@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from mirada.errors import ConfigError, MiradaError
-from mirada.study.compare.stored import FAILED, JOB, TEST, Job, failure, plain, read_job, write_json
+from mirada.study.compare.stored import FAILED, JOB, TEST, RunJob, failure, plain, read_job, write_json
 
 STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGINT, -signal.SIGTERM)
 
 
-class Task(NamedTuple):
+class SystemRun(NamedTuple):
     """A job in its folder, under the system and the seed that it stands for."""
 
     system: str
     seed: int
     folder: Path
-    job: Job
+    job: RunJob
 
 
 Launch = Callable[[Path], int]
@@ -48,7 +48,7 @@ def state(folder: Path) -> str:
     return "done" if (folder / TEST).exists() else "open"
 
 
-def prepare(task: Task, *, resume: bool) -> None:
+def prepare(task: SystemRun, *, resume: bool) -> None:
     """Write the job's file, or check that the one there says the same; a failed job is open again.
 
     Raises ConfigError if there is one and `resume` is false, or if the options have changed.
@@ -81,7 +81,7 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> 
     return found
 
 
-def run_all(tasks: list[Task], show: Callable[[str], None], *, launch: Launch | None = None) -> None:
+def run_all(tasks: list[SystemRun], show: Callable[[str], None], *, launch: Launch | None = None) -> None:
     """Do every open job, one after the other, so that none disturbs another's clock.
 
     A job that fails is shown and leaves a note (`failed.json`). Raises StoppedError if one was asked to stop.

@@ -16,8 +16,8 @@ from mirada.evaluation.metrics import resolve
 from mirada.evaluation.units import Units
 from mirada.store import checkpoint
 from mirada.study.compare import items
-from mirada.study.compare.jobs import Task
-from mirada.study.compare.runs import Place, Shared, System, share, testing_job, trained_system
+from mirada.study.compare.jobs import SystemRun
+from mirada.study.compare.runs import RunSettings, SharedInput, System, share, testing_job, trained_system
 from mirada.study.compare.systems import (
     ENDLESS,
     Vocabularies,
@@ -32,7 +32,7 @@ GoldUnits = Literal["words", "punctuation"]
 
 
 @dataclass(frozen=True)
-class Request:
+class ComparisonRequest:
     """What to compare: systems to be trained, or models that exist already (then only tested).
 
     `options` are shared by all systems, nested by block as in a file of options; `test` names the test pairs as a
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
     units: Units | None  # of the items' gold links; None: they have none
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: ComparisonRequest) -> Plan:
     """Read the pairs, learn the tokenisers once, and write down every run's options; nothing is trained yet.
 
     Raises ConfigError, DataError, TrainingError (other pairs than before) or ModelFolderError.
@@ -85,7 +85,7 @@ def make_plan(request: Request) -> Plan:
     return _plan_models(request) if request.models else _plan_training(request)
 
 
-def _check_gold(request: Request) -> None:
+def _check_gold(request: ComparisonRequest) -> None:
     if request.units and not request.gold:
         raise ConfigError("--units says what the links of --gold count; give --gold, or leave --units out")
     if request.gold and request.multi_reference:
@@ -97,7 +97,7 @@ def _check_gold(request: Request) -> None:
         )
 
 
-def _plan_training(request: Request) -> Plan:
+def _plan_training(request: ComparisonRequest) -> Plan:
     values = budgeted(request.options, request.budget)
     for name in request.systems:  # before any file is read
         system_config(values, name)
@@ -124,11 +124,11 @@ def _plan_training(request: Request) -> Plan:
     return _plan(request, systems, shared._replace(conditions=conditions))
 
 
-def _place(request: Request, units: Units | None) -> Place:
-    return Place(request.out, request.seeds, request.batch_size, request.quiet, units)
+def _place(request: ComparisonRequest, units: Units | None) -> RunSettings:
+    return RunSettings(request.out, request.seeds, request.batch_size, request.quiet, units)
 
 
-def _pairs(request: Request, data: DataConfig) -> items.Pairs:
+def _pairs(request: ComparisonRequest, data: DataConfig) -> items.Pairs:
     """The user's pairs, or the embedded corpus."""
     test = parse({"data": request.test}, where="test pairs").data
     if chosen_files(data):
@@ -139,11 +139,11 @@ def _pairs(request: Request, data: DataConfig) -> items.Pairs:
     return items.embedded_pairs(request.embedded)
 
 
-def _gold(request: Request, test: Corpus) -> items.Gold | None:
+def _gold(request: ComparisonRequest, test: Corpus) -> items.GoldLines | None:
     return items.read_gold(request.gold, request.units or "words", test) if request.gold else None
 
 
-def _plan_models(request: Request) -> Plan:
+def _plan_models(request: ComparisonRequest) -> Plan:
     """Models that exist already: the same test items, the same search."""
     options = request.options
     if useless := [f"{block}.{name}" for block in ("data", "model", "training") for name in options.get(block, {})]:
@@ -165,11 +165,11 @@ def _plan_models(request: Request) -> Plan:
         folder = request.out / "runs" / name
         job = testing_job(_place(request, tested.units), config.search, path, config.training.device)
         seed = configs[path].training.seed
-        systems.append(System(name, (Task(name, seed, folder, job),), facts(configs[path].model)))
+        systems.append(System(name, (SystemRun(name, seed, folder, job),), facts(configs[path].model)))
     kind = str(next(iter(configs.values())).data.target_tokenizer)
     conditions = {"test items": f"{len(found)}", "training": "the models' own: it may differ in everything"}
     values = {"search": config.search.model_dump()}
-    shared = Shared(values, Vocabularies(0, 0), kind, tested.items, (), conditions, tested.units)
+    shared = SharedInput(values, Vocabularies(0, 0), kind, tested.items, (), conditions, tested.units)
     return _plan(request, tuple(systems), shared)
 
 
@@ -182,7 +182,7 @@ def _model_names(paths: tuple[str, ...]) -> dict[str, str]:
     raise ConfigError(f"the models {' '.join(paths)} cannot be told apart by their paths; rename their folders")
 
 
-def _plan(request: Request, systems: tuple[System, ...], shared: Shared) -> Plan:
+def _plan(request: ComparisonRequest, systems: tuple[System, ...], shared: SharedInput) -> Plan:
     names = [system.name for system in systems]
     baseline = request.baseline or names[0]
     if baseline not in names:

@@ -8,7 +8,7 @@ from typing import Any
 from mirada.evaluation.metrics import better
 from mirada.study.compare.systems import equal_and_different
 from mirada.study.report import numbers
-from mirada.study.report.document import Block, Finding, Map, Plot, Report, Row, Section, Series, Table
+from mirada.study.report.document import Block, Conclusion, Grid, Map, Plot, Row, Section, Series, StudyReport
 
 Results = Mapping[str, Any]
 SURE = 0.05
@@ -38,7 +38,7 @@ HOW = (
 )
 
 
-def make_report(results: Results) -> Report:
+def make_report(results: Results) -> StudyReport:
     """All sections."""
     sections = [
         Section("Results", _results_blocks(results)),
@@ -48,7 +48,7 @@ def make_report(results: Results) -> Report:
         Section("How the numbers were made", _method_blocks(results)),
     ]
     names = ", ".join(system["name"] for system in results["systems"])
-    return Report("Systems compared", names, [section for section in sections if section.blocks])
+    return StudyReport("Systems compared", names, [section for section in sections if section.blocks])
 
 
 def finished(results: Results) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def _standing(system: Mapping[str, Any], metric: str, sign: int) -> str:
 
 
 def _results_blocks(results: Results) -> list[Block]:
-    blocks: list[Block] = [Finding(conclusion(results))]
+    blocks: list[Block] = [Conclusion(conclusion(results))]
     systems, metrics = finished(results), results["metrics"]
     if systems:
         blocks += [_main_table(results, systems), _quality_plot(systems, metrics[0]), _spread_table(systems, metrics)]
@@ -96,11 +96,11 @@ def _results_blocks(results: Results) -> list[Block]:
         for seed, reason in system["failed"].items()
     ]
     if failed:
-        blocks.append(Table("Runs that failed", ("system", "why"), failed))
+        blocks.append(Grid("Runs that failed", ("system", "why"), failed))
     return blocks
 
 
-def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Table:
+def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Grid:
     metrics = results["metrics"]
     header = ["system", "weights", *metrics, "p", "training tokens/s", "training", "decoding sentences/s"]
     header += ["peak memory MiB (before)", "attention entropy", *(ALIGNMENT.values() if results.get("gold") else ())]
@@ -116,7 +116,7 @@ def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Table
     arrows = ", ".join(f"{metric} {'↓' if better(metric) == 'lower' else '↑'}" for metric in metrics)
     items = results["conditions"]["test items"]
     caption = f"Quality on {items} test items ({arrows} is better) with 95 % intervals over items; p of {metrics[0]} "
-    return Table(f"{caption}against {results['baseline']}", header, rows)
+    return Grid(f"{caption}against {results['baseline']}", header, rows)
 
 
 def _alignment(results: Results, system: Mapping[str, Any]) -> list[str]:
@@ -134,7 +134,7 @@ def _interval(found: Mapping[str, Any]) -> str:
     return numbers.with_span(found["value"], found["low"], found["high"])
 
 
-def _spread_table(systems: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Table:
+def _spread_table(systems: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Grid:
     header = ("system", "metric", "mean", "deviation", "least to most", "each seed", "difference", "p")
     rows = []
     for system in systems:
@@ -151,7 +151,7 @@ def _spread_table(systems: Sequence[Mapping[str, Any]], metrics: Sequence[str]) 
             ends = f"{numbers.value(found['least'])} to {numbers.value(found['most'])}"
             mean, deviation = numbers.value(found["value"]), numbers.value(found["deviation"], 2)
             rows.append((system["name"], metric, mean, deviation, ends, each, *against))
-    return Table("Spread over seeds, and differences from the baseline with 95 % intervals over items", header, rows)
+    return Grid("Spread over seeds, and differences from the baseline with 95 % intervals over items", header, rows)
 
 
 def _quality_plot(systems: Sequence[Mapping[str, Any]], metric: str) -> Plot:
@@ -175,7 +175,7 @@ def _length_blocks(results: Results) -> list[Block]:
     counts = [str(bucket["count"]) for bucket in systems[0]["by_length"]]
     rows = [["test items", *counts]]
     rows += [[system["name"], *(_bucket(bucket) for bucket in system["by_length"])] for system in systems]
-    table = Table(f"{metric} by source length in {unit}, with 95 % intervals", ["length", *labels], rows)
+    table = Grid(f"{metric} by source length in {unit}, with 95 % intervals", ["length", *labels], rows)
     return [length_plot(systems, metric, unit), table]
 
 
@@ -203,12 +203,12 @@ def _condition_blocks(results: Results) -> list[Block]:
     equal, different = equal_and_different([system["facts"] for system in systems])
     same = [*results["conditions"].items(), *equal.items()]
     blocks: list[Block] = list(results["notes"])
-    blocks.append(Table("The same for all systems", ("what", "value"), same))
+    blocks.append(Grid("The same for all systems", ("what", "value"), same))
     if different:
         rows = [
             [system["name"], *(system["facts"].get(name, numbers.NONE) for name in different)] for system in systems
         ]
-        blocks.append(Table("What differs", ["system", *different], rows))
+        blocks.append(Grid("What differs", ["system", *different], rows))
     sizes = {tuple(system["vocabularies"]) for system in finished(results)}
     if len(sizes) > 1:
         blocks.append("The models have tokenisers of different sizes, so their speeds in tokens do not compare.")
@@ -223,7 +223,7 @@ def _sentence_blocks(results: Results) -> list[Block]:
             (f"{name} ({numbers.value(sentence['scores'][name])})", output)
             for name, output in sentence["outputs"].items()
         ]
-        blocks.append(Table(f"{number}. Item {sentence['item'] + 1}", ("", "text"), rows))
+        blocks.append(Grid(f"{number}. Item {sentence['item'] + 1}", ("", "text"), rows))
         if number <= ATTENTION_SHOWN:
             maps = enumerate(sentence["attention"].items(), 1)  # numbers, for a name may be no file's
             blocks += [attention_map(f"attention-{number}-{place}", *found) for place, found in maps]
@@ -249,9 +249,9 @@ def _method_blocks(results: Results) -> list[Block]:
     systems = finished(results)
     if systems:
         rows = [(metric, found["signature"]) for metric, found in systems[0]["metrics"].items()]
-        blocks.append(Table("Metrics", ("metric", "made"), rows))
+        blocks.append(Grid("Metrics", ("metric", "made"), rows))
     place = [(name, str(value)) for name, value in results["environment"].items() if value is not None]
-    return [*blocks, Table("Environment", ("what", "value"), place)]
+    return [*blocks, Grid("Environment", ("what", "value"), place)]
 
 
 def length_row(part: str, name: str, bucket: Mapping[str, Any], metric: str) -> Row:

@@ -15,7 +15,7 @@ from mirada.evaluation import compare as arithmetic
 from mirada.evaluation.alignment import parse_links
 from mirada.evaluation.bootstrap import SAMPLES
 from mirada.evaluation.lengths import filled
-from mirada.study.compare.jobs import Task, state
+from mirada.study.compare.jobs import SystemRun, state
 from mirada.study.compare.plan import Plan
 from mirada.study.compare.runs import System
 from mirada.study.compare.stored import failure, read_outputs, read_tested, read_trained
@@ -28,7 +28,7 @@ SHOWN = 8  # sentences on which systems differ most
 class Finished(NamedTuple):
     """The finished runs of a system: files read, outputs by seed."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[SystemRun, ...]
     tests: list[dict[str, Any]]
     trainings: list[dict[str, Any]]
     outputs: list[list[str]]
@@ -164,7 +164,7 @@ def _sentences(plan: Plan, done: dict[str, Finished]) -> list[dict[str, Any]]:
     ]
 
 
-def _maps(task: Task, sources: Sequence[str]) -> list[dict[str, Any]]:
+def _maps(task: SystemRun, sources: Sequence[str]) -> list[dict[str, Any]]:
     """Attention of the first seed's best outputs, as tokens and weights; nothing for a model without attention."""
     translator = load(task.job.model, device=task.job.device)
     if not translator.config.model.has_attention or not sources:

@@ -12,13 +12,13 @@ from mirada.errors import ConfigError
 from mirada.evaluation.units import Units
 from mirada.store import checkpoint
 from mirada.study.compare import items
-from mirada.study.compare.jobs import Task
-from mirada.study.compare.stored import Job
+from mirada.study.compare.jobs import SystemRun
+from mirada.study.compare.stored import RunJob
 from mirada.study.compare.systems import Vocabularies, facts
 from mirada.train import prepare
 
 
-class Place(NamedTuple):
+class RunSettings(NamedTuple):
     """Where runs are kept, and how each is made: seeds a system, test items searched together, progress or none.
 
     `units` says what the test items' gold links count; None: they have none.
@@ -35,11 +35,11 @@ class System(NamedTuple):
     """A system under its name: its runs, one a seed, and its make for the reader."""
 
     name: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[SystemRun, ...]
     facts: dict[str, str]
 
 
-class Shared(NamedTuple):
+class SharedInput(NamedTuple):
     """What every run reads."""
 
     values: dict[str, Any]  # options without a system's own
@@ -51,7 +51,7 @@ class Shared(NamedTuple):
     units: Units | None = None  # of the items' gold links, if they have some
 
 
-def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_reference: bool = False) -> Shared:
+def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_reference: bool = False) -> SharedInput:
     """Write the pairs below `out` and learn the tokenisers from the training pairs, or check what is there already.
 
     Raises TrainingError if `out` holds other pairs, ConfigError for options that cannot be compared.
@@ -75,7 +75,7 @@ def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_refere
     sizes = Vocabularies(*map(len, tokenizers))
     shared = {**values, "data": resolved.data.model_dump()}
     notes = tuple(filter(None, (*pairs.notes, test.note)))
-    return Shared(shared, sizes, str(kinds[1]), test.items, notes, conditions, test.units)
+    return SharedInput(shared, sizes, str(kinds[1]), test.items, notes, conditions, test.units)
 
 
 def _data_values(data: DataConfig, folder: Path) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _tokenizers(folder: Path, config: Config, pairs: items.Pairs) -> Tokenizers:
     return checkpoint.read_tokenizers(folder, config)
 
 
-def trained_system(place: Place, name: str, config: Config, *, measure: str = "search") -> System:
+def trained_system(place: RunSettings, name: str, config: Config, *, measure: str = "search") -> System:
     """A system to be trained, once a seed."""
     tasks = []
     for i in range(place.seeds):
@@ -121,13 +121,13 @@ def trained_system(place: Place, name: str, config: Config, *, measure: str = "s
         job = testing_job(place, own.search, str(folder / "model"), config.training.device)
         tokenizers = str(place.out / "tokenizers")
         job = job._replace(training=own.model_dump(mode="json"), tokenizers=tokenizers, measure=measure)
-        tasks.append(Task(name, seed, folder, job))
+        tasks.append(SystemRun(name, seed, folder, job))
     return System(name, tuple(tasks), facts(config.model))
 
 
-def testing_job(place: Place, search: SearchConfig, model: str, device: str) -> Job:
+def testing_job(place: RunSettings, search: SearchConfig, model: str, device: str) -> RunJob:
     """Test a model that stands in a folder already."""
-    return Job(
+    return RunJob(
         training=None,
         model=model,
         test=str(place.out / "data" / "test.jsonl"),

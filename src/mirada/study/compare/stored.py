@@ -15,7 +15,7 @@ from mirada.files import write_text
 JOB, TRAINING, TEST, OUTPUTS, FAILED = "job.json", "training.json", "test.json", "outputs.json", "failed.json"
 
 
-class Job(NamedTuple):
+class RunJob(NamedTuple):
     """What to do, as plain values.
 
     `training` holds all options of a training, or None to test the model that stands in `model`; `test` is a file of
@@ -102,9 +102,9 @@ def _damaged(path: Path, reason: str) -> ModelFolderError:
     return ModelFolderError(f"{path}: missing or damaged ({reason}); remove its folder to do that part anew")
 
 
-def read_job(folder: Path) -> Job:
+def read_job(folder: Path) -> RunJob:
     """Read what is to be done in a folder."""
-    return Job(**read_json(folder / JOB, Job))
+    return RunJob(**read_json(folder / JOB, RunJob))
 
 
 def read_trained(folder: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from mirada.evaluation.alignment import entropy
 from mirada.files import locked
 from mirada.store import checkpoint
 from mirada.study.compare.items import Item, read_items
-from mirada.study.compare.stored import FAILED, OUTPUTS, TEST, TRAINING, Job, read_job, write_json
+from mirada.study.compare.stored import FAILED, OUTPUTS, TEST, TRAINING, RunJob, read_job, write_json
 from mirada.study.compare.systems import Vocabularies, count_weights
 from mirada.train import prepare
 from mirada.train.interrupts import InterruptedTrainingError
@@ -86,7 +86,7 @@ def do(folder: Path) -> None:
         write_json(folder / TEST, measure_outputs(translator, items, job, folder))
 
 
-def train_model(config: Config, job: Job) -> dict[str, Any]:
+def train_model(config: Config, job: RunJob) -> dict[str, Any]:
     """Train, and measure what it took. Raises TrainingError if the tokenisers are not those of the other systems."""
     before = peak_memory()["peak_memory_mib"]
     result = train(config, monitor=Monitor(quiet=job.quiet))
@@ -149,7 +149,7 @@ def _peak_resident() -> int:
         return most * unit
 
 
-def measure_outputs(translator: Translator, items: list[Item], job: Job, folder: Path) -> dict[str, Any]:
+def measure_outputs(translator: Translator, items: list[Item], job: RunJob, folder: Path) -> dict[str, Any]:
     """Search outputs for every item, with a clock; then look at the attention over the first references."""
     options = SearchConfig.model_validate(job.search)
     sources = [item.source for item in items]
@@ -185,7 +185,7 @@ def mean_entropy(translator: Translator, items: list[Item], batch_size: int) -> 
     return float(np.concatenate(rows).mean())
 
 
-def measure_alignment(translator: Translator, items: list[Item], job: Job) -> dict[str, float] | None:
+def measure_alignment(translator: Translator, items: list[Item], job: RunJob) -> dict[str, float] | None:
     """AER, precision, recall and counts of the attention over the first references, as `mirada align` has them.
 
     None without attention or without gold links.

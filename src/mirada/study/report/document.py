@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Table(NamedTuple):
+class Grid(NamedTuple):
     """Rows of text under a header; the first column is a label, the others are right-aligned."""
 
     caption: str
@@ -51,13 +51,13 @@ class Map(NamedTuple):
     columns: Sequence[str]
 
 
-class Finding(NamedTuple):
+class Conclusion(NamedTuple):
     """The one sentence that a part comes down to."""
 
     text: str
 
 
-Block = str | Finding | Table | Plot | Map
+Block = str | Conclusion | Grid | Plot | Map
 
 
 class Section(NamedTuple):
@@ -67,7 +67,7 @@ class Section(NamedTuple):
     blocks: Sequence[Block]
 
 
-class Report(NamedTuple):
+class StudyReport(NamedTuple):
     """A title, a line below it, and sections."""
 
     title: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mirada.escape import xml
-from mirada.study.report.document import Block, Finding, Map, Report, Section, Table
+from mirada.study.report.document import Block, Conclusion, Grid, Map, Section, StudyReport
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1c1f; --paper: #ffffff; --soft: #5d6068; --line: #d9dbe0; --mark: #eef3fb; }
@@ -30,7 +30,7 @@ figure.plot svg { width: 100%; height: auto; max-width: 46rem; }
 """
 
 
-def to_html(report: Report, figures: Mapping[str, str]) -> str:
+def to_html(report: StudyReport, figures: Mapping[str, str]) -> str:
     """The whole page; `figures` holds the SVG of every plot and map by name."""
     sections = "\n".join(_section(section, figures) for section in report.sections)
     title = xml(report.title)
@@ -50,16 +50,16 @@ def _section(section: Section, figures: Mapping[str, str]) -> str:
 def _block(block: Block, figures: Mapping[str, str]) -> str:
     if isinstance(block, str):
         return f"<p>{xml(block)}</p>"
-    if isinstance(block, Finding):
+    if isinstance(block, Conclusion):
         return f'<p class="finding">{xml(block.text)}</p>'
-    if isinstance(block, Table):
+    if isinstance(block, Grid):
         return _table(block)
     kind = "map" if isinstance(block, Map) else "plot"
     caption = f"<figcaption>{xml(block.caption)}</figcaption>"
     return f'<figure class="{kind}">{figures[block.name]}{caption}</figure>'
 
 
-def _table(table: Table) -> str:
+def _table(table: Grid) -> str:
     header = "".join(f'<th scope="col">{xml(cell)}</th>' for cell in table.header)
     rows = "".join(f"<tr>{_cells(row)}</tr>\n" for row in table.rows)
     body = f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody>"

@@ -12,13 +12,13 @@ from typing import Any
 from mirada.escape import csv_cell
 from mirada.files import write_atomic, write_text
 from mirada.study.report.attention import draw_map
-from mirada.study.report.document import Map, Plot, Report, Row
+from mirada.study.report.document import Map, Plot, Row, StudyReport
 from mirada.study.report.figures import draw, inline
 from mirada.study.report.html import to_html
 from mirada.study.report.markdown import to_markdown
 
 
-def write_report(report: Report, results: dict[str, Any], rows: Sequence[Row], folder: Path) -> list[Path]:
+def write_report(report: StudyReport, results: dict[str, Any], rows: Sequence[Row], folder: Path) -> list[Path]:
     """Write all forms; returns the paths, report.html first."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     inlined: dict[str, str] = {}
