@@ -9,7 +9,7 @@ import numpy as np
 
 from mirada.escape import terminal
 
-SHADES = " ░▒▓█"  # 0, and up to 25, 50, 75, 100 % of a look
+SHADES = " ░▒▓█"  # 0, and up to 25, 50, 75, 100 % of the attention
 NARROWEST = 3  # cells a column takes when only its number fits
 
 

@@ -181,9 +181,9 @@ def _transformer_step(options: ModelConfig, i: Index) -> Entries:
     residual = f"{read} + {' + '.join(parts)}"
     if not pre:
         residual = "LN(LN(LN({} + {}) + {}) + {})".format(read, *parts)
-    back, look = i.tj[:-1] + "k", i.tj
+    back, over = i.tj[:-1] + "k", i.tj
     top = f"s{_level(options.dec_layers)}_{t}" if i.several else f"s_{t} of the last layer"
-    last = f"α{_level(options.dec_layers) if i.several else ''}_{look}"
+    last = f"α{_level(options.dec_layers) if i.several else ''}_{over}"
     return {
         "y": Legend(
             f"y_{i.p}", "embedding of the previous token with its place", f"E[output token {i.p}] √d + PE", (UNIT,)
@@ -194,12 +194,12 @@ def _transformer_step(options: ModelConfig, i: Index) -> Entries:
         ),
         "self_heads.l": Legend(f"r{n}_{t}", "what each head saw of them", f"Σ_k β{n}_{back} v_k", (HEAD, UNIT)),
         "self_c.l": Legend(parts[0], "self-attention", f"W_o [all heads' r{n}_{t}] + b", (UNIT,)),
-        "e.l": Legend(f"e{n}_{look}", "scores with the source", f"q_{t}ᵀ k{n}_j / √d_k", (HEAD, SOURCE)),
-        "alpha.l": Legend(f"α{n}_{look}", "attention weights", f"softmax over j of e{n}_{look}", (HEAD, SOURCE)),
-        "heads.l": Legend(f"z{n}_{t}", "what each head saw of the source", f"Σ_j α{n}_{look} v{n}_j", (HEAD, UNIT)),
+        "e.l": Legend(f"e{n}_{over}", "scores with the source", f"q_{t}ᵀ k{n}_j / √d_k", (HEAD, SOURCE)),
+        "alpha.l": Legend(f"α{n}_{over}", "attention weights", f"softmax over j of e{n}_{over}", (HEAD, SOURCE)),
+        "heads.l": Legend(f"z{n}_{t}", "what each head saw of the source", f"Σ_j α{n}_{over} v{n}_j", (HEAD, UNIT)),
         "c.l": Legend(parts[1], "the context", f"W_o [all heads' z{n}_{t}] + b", (UNIT,)),
         "ff.l": Legend(parts[2], "feed-forward layer", "W_2 max(0, W_1 · + b_1) + b_2", (UNIT,)),
         "s.l": Legend(f"s{n}_{t}", "what a decoder layer gives", residual, (UNIT,)),
         "s": Legend(f"s_{t}", "what the output layer reads", f"LN({top})" if pre else top, (UNIT,)),
-        "alpha": Legend(f"α_{look}", "attention weights, for maps", f"mean over the heads of {last}", (SOURCE,)),
+        "alpha": Legend(f"α_{over}", "attention weights, for maps", f"mean over the heads of {last}", (SOURCE,)),
     }

@@ -134,7 +134,7 @@ def _rows(trace: Trace, name: str, tensors: Named, about: Legend, width: int) ->
         for label, row in zip(_labels(trace, width), values, strict=True):
             yield f"{label} {vector(row, width - cells(label) - 1)}"
     elif about.axes == (SOURCE,):
-        yield from _look(trace, values, tensors.get("e"), width)
+        yield from _attention(trace, values, tensors.get("e"), width)
     elif len(about.axes) == 2 and about.axes[0] == HEAD:
         yield from _heads(trace, values, about, width)
     else:
@@ -150,7 +150,7 @@ def _labels(trace: Trace, width: int) -> list[str]:
     return [f"    {j:>2} {padded(token, size)}" for j, token in enumerate(tokens, start=1)]
 
 
-def _look(trace: Trace, alpha: np.ndarray, scores: np.ndarray | None, width: int) -> Iterator[str]:
+def _attention(trace: Trace, alpha: np.ndarray, scores: np.ndarray | None, width: int) -> Iterator[str]:
     """Scores, weights and bars, one line a source token."""
     for j, (label, weight) in enumerate(zip(_labels(trace, width), alpha.tolist(), strict=True)):
         score = "" if scores is None else f" e {number(float(scores[j])):>6}"
