@@ -17,8 +17,8 @@ WEIGHTS = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.3, 0.4], [0.5, 0.5
 def test_the_figure_has_the_weights_and_the_labels() -> None:
     pytest.importorskip("matplotlib")
     axes = heatmap_figure(WEIGHTS, ROWS, COLUMNS, title="5 $ & <b>").axes[0]
-    assert np.array_equal(axes.images[0].get_array(), WEIGHTS)
-    assert axes.images[0].get_clim() == (0, 1)
+    assert np.array_equal(axes.collections[0].get_array(), WEIGHTS)
+    assert axes.collections[0].get_clim() == (0, 1)
     assert [label.get_text() for label in axes.get_xticklabels()] == COLUMNS
     assert [label.get_text() for label in axes.get_yticklabels()] == [*ROWS[:3], r"a\nb"]
     assert [text.get_text() for text in axes.texts] == [f"{weight:.2f}" for weight in WEIGHTS.flatten() if weight]

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from explain_tools import GIVEN, make, one, searching
 from mirada.errors import ConfigError
 from mirada.explain.edits import Edits
-from mirada.explain.heatmap import cells
+from mirada.explain.heatmap import cells, margin
 from mirada.explain.lines import bar, component, equation, folded, number, shortened, vector, weighted_sum
 from mirada.explain.record import Trace
-from mirada.explain.walkthrough import compare, plain_labels, walkthrough
+from mirada.explain.walkthrough import compare, walkthrough
 
 SYSTEMS: list[dict[str, Any]] = [
     {"decoder": "classic", "rnn_type": "gru"},
@@ -145,4 +145,4 @@ def test_a_terminal_is_not_obeyed_by_tokens() -> None:
 
 
 def test_labels_of_a_map_have_no_marks() -> None:
-    assert plain_labels(["▁the", "x", "▁", "</s>"]) == ["the", "x", "▁", "</s>"]
+    assert [margin(token) for token in ("▁the", "x", "▁", "</s>", "▁\x1b")] == ["the", "x", "▁", "</s>", "\\x1b"]

@@ -198,15 +198,15 @@ def _as_text(step: int | None, texts: Sequence[tuple[list[Trace], list[Trace]]],
 def _draw(values: argparse.Namespace, traces: Sequence[Trace]) -> None:
     """One heat map a trace, in files numbered where there are several."""
     from mirada.explain.figure import heatmap_figure, image
-    from mirada.explain.walkthrough import edit_name, plain_labels
+    from mirada.explain.walkthrough import edit_name
 
     if len(traces) > 1 and not values.output:
         raise ConfigError(f"{len(traces)} figures need --output FILE; they are numbered FILE-1, FILE-2 …")
     for number, trace in enumerate(traces, start=1):
         if trace.attention is None:
             continue
-        rows, columns = plain_labels(trace.output.tokens), plain_labels(trace.source.tokens)
-        figure = heatmap_figure(trace.attention, rows, columns, title=edit_name(trace.edits) if trace.edits else "")
+        sides = trace.output.tokens, trace.source.tokens
+        figure = heatmap_figure(trace.attention, *sides, title=edit_name(trace.edits) if trace.edits else "")
         path = Path(values.output) if values.output else None
         if path and len(traces) > 1:
             path = path.with_name(f"{path.stem}-{number}{path.suffix}")

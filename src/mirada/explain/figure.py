@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirada.errors import ConfigError
-from mirada.escape import terminal
+from mirada.explain.heatmap import margin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,6 +33,7 @@ FAMILIES = (
     "Segoe UI",
     "Arial",
 )
+INK, PAPER = "#1b1c1f", "#ffffff"
 CELL, MARGIN, LETTER, LARGEST = 0.34, 0.5, 0.09, 90.0  # inches
 WRITTEN = 16  # up to so many rows and columns the numbers stand in the cells
 
@@ -50,7 +51,7 @@ def heatmap_figure(weights: np.ndarray, rows: Sequence[str], columns: Sequence[s
         raise ConfigError("figures need matplotlib: pip install 'mirada[figures]'") from None
 
     with mpl.rc_context(_style()):
-        return _initialised(weights, list(map(terminal, rows)), list(map(terminal, columns)), title)
+        return _initialised(weights, list(map(margin, rows)), list(map(margin, columns)), title)
 
 
 def image(figure: Figure, kind: str, *, warn: Callable[[str], None] | None = None) -> bytes:
@@ -73,6 +74,7 @@ def _style() -> dict[Any, Any]:
     return {
         "font.family": [family for family in FAMILIES if family in installed] or ["sans-serif"],
         "text.parse_math": False,  # a dollar is a dollar
+        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
         "svg.fonttype": "none",
         "svg.hashsalt": "mirada",
     }
@@ -86,16 +88,18 @@ def _initialised(weights: np.ndarray, rows: Sequence[str], columns: Sequence[str
     size = (max(3.0, cell * len(columns) + left + MARGIN), max(2.0, cell * len(rows) + top + 2 * MARGIN))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
-    axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-    axes.set_xticks(range(len(columns)), labels=columns, rotation=90)
-    axes.set_yticks(range(len(rows)), labels=rows)
+    axes.pcolormesh(weights, cmap="Blues", vmin=0, vmax=1, edgecolors=PAPER, linewidth=0.5)
+    axes.set_aspect("equal")
+    axes.invert_yaxis()
+    axes.set_xticks(np.arange(len(columns)) + 0.5, labels=columns, rotation=90)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, labels=rows)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     if max(weights.shape) <= WRITTEN:
         for (i, j), weight in np.ndenumerate(weights):
             if weight >= 0.005:
                 shade = "white" if weight > 0.6 else "black"
-                axes.text(j, i, f"{weight:.2f}", ha="center", va="center", fontsize=6, color=shade)
+                axes.text(j + 0.5, i + 0.5, f"{weight:.2f}", ha="center", va="center", fontsize=6, color=shade)
     if title:
         figure.suptitle(title, fontsize=10, wrap=True)
     return figure

@@ -47,9 +47,14 @@ def cells(text: str) -> int:
     return total
 
 
+def margin(token: str) -> str:
+    """A token as a map's label: without the mark of a word's beginning, and nothing in it that would be obeyed."""
+    return terminal(token.lstrip("▁") or token)
+
+
 def _shown(label: str, most: int) -> str:
-    """A label of at most so many cells, without control characters: a terminal would obey them."""
-    label = terminal(label)
+    """A label of at most so many cells."""
+    label = margin(label)
     if cells(label) <= most:
         return label
     while label and cells(label) >= most:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -208,9 +208,4 @@ def _map(trace: Trace, width: int) -> Iterator[str]:
     yield ""
     which = ", mean over the last layer's heads" if trace.model.decoder == "transformer" else ""
     yield from folded(f"Attention α_tj{which}: each row a token written, darker = looked at more", width)
-    yield terminal_map(trace.attention, *map(plain_labels, (trace.output.tokens, trace.source.tokens)), width=width)
-
-
-def plain_labels(tokens: Sequence[str]) -> list[str]:
-    """Tokens for a map's margins, without the mark of a word's beginning."""
-    return [token.lstrip("▁") or token for token in tokens]
+    yield terminal_map(trace.attention, trace.output.tokens, trace.source.tokens, width=width)

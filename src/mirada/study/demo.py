@@ -104,8 +104,7 @@ def show_attention(model: Translator, text: str, show: Callable[[str], None]) ->
     if best.attention is None:
         return
     show(f"\nAttention of Bahdanau's model for {text!r}: each row is a word it wrote, darker = looked at more")
-    rows, columns = ([token.lstrip("▁") or token for token in side] for side in (best.tokens, best.source_tokens))
-    show(terminal_map(best.attention, rows, columns))
+    show(terminal_map(best.attention, best.tokens, best.source_tokens))
 
 
 def show_lengths(

@@ -7,7 +7,7 @@ from typing import Any
 
 from mirada.study.compare.report import length_plot, length_row
 from mirada.study.report import numbers
-from mirada.study.report.document import Block, Conclusion, Grid, Plot, Row, Section, Series, StudyReport
+from mirada.study.report.document import Block, Conclusion, Grid, NumberRow, Plot, Section, Series, StudyReport
 
 Results = Mapping[str, Any]
 MICRO = 1e6
@@ -192,33 +192,35 @@ def _each(values: Sequence[float]) -> str:
     return " ".join(map(numbers.value, values))
 
 
-def make_rows(results: Results) -> list[Row]:
+def make_rows(results: Results) -> list[NumberRow]:
     """Every number of the report, one a row."""
     parts, rows = results["parts"], []
     for row in parts.get("lengths", {}).get("systems", []):
         metric = parts["lengths"]["metric"]
         rows += [length_row("lengths", row["name"], bucket, metric) for bucket in row["by_length"]]
-        rows += [Row("lengths", row["name"], side, metric, *row[side].values()) for side in ("short", "long", "change")]
+        rows += [
+            NumberRow("lengths", row["name"], side, metric, *row[side].values()) for side in ("short", "long", "change")
+        ]
     for row in parts.get("capacity", {}).get("systems", []):
         name, metric = f"{row['system']}-{row['width']}", parts["capacity"]["metric"]
-        rows.append(Row("capacity", name, "all", metric, row["value"], row["low"], row["high"]))
-        rows.append(Row("capacity", name, "all", "parameters", row["parameters"]))
+        rows.append(NumberRow("capacity", name, "all", metric, row["value"], row["low"], row["high"]))
+        rows.append(NumberRow("capacity", name, "all", "parameters", row["parameters"]))
     for row in parts.get("forgetting", {}).get("systems", []):
         name = f"{row['task']}: {row['name']}"
         spans = {f"position {i}": found for i, found in enumerate(row["positions"], 1)}
         spans |= {end: row[end] for end in ("early", "late", "late_minus_early")}
-        rows += [Row("forgetting", name, item, "accuracy", *found.values()) for item, found in spans.items()]
+        rows += [NumberRow("forgetting", name, item, "accuracy", *found.values()) for item, found in spans.items()]
     return rows + _cost_rows(parts.get("cost", {}))
 
 
-def _cost_rows(part: Results) -> list[Row]:
+def _cost_rows(part: Results) -> list[NumberRow]:
     rows = []
     for key, inner in (("looks", "scores"), ("steps", "systems")):
         for look in part.get(key, []):
             for row in look[inner]:
                 item = f"{key[:-1]} at {look['length']}"
-                rows.append(Row("cost", row["name"], item, "ratio", row["ratio"], row["low"], row["high"]))
-                rows.append(Row("cost", row["name"], item, "seconds", row["seconds"]))
+                rows.append(NumberRow("cost", row["name"], item, "ratio", row["ratio"], row["low"], row["high"]))
+                rows.append(NumberRow("cost", row["name"], item, "seconds", row["seconds"]))
                 if "bytes" in row:
-                    rows.append(Row("cost", row["name"], item, "bytes", row["bytes"]))
+                    rows.append(NumberRow("cost", row["name"], item, "bytes", row["bytes"]))
     return rows

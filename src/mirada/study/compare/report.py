@@ -8,7 +8,7 @@ from typing import Any
 from mirada.evaluation.metrics import better
 from mirada.study.compare.systems import equal_and_different
 from mirada.study.report import numbers
-from mirada.study.report.document import Block, Conclusion, Grid, Map, Plot, Row, Section, Series, StudyReport
+from mirada.study.report.document import Block, Conclusion, Grid, Map, NumberRow, Plot, Section, Series, StudyReport
 
 Results = Mapping[str, Any]
 SURE = 0.05
@@ -254,31 +254,31 @@ def _method_blocks(results: Results) -> list[Block]:
     return [*blocks, Grid("Environment", ("what", "value"), place)]
 
 
-def length_row(part: str, name: str, bucket: Mapping[str, Any], metric: str) -> Row:
+def length_row(part: str, name: str, bucket: Mapping[str, Any], metric: str) -> NumberRow:
     """One bucket of lengths."""
     ends = bucket["interval_low"], bucket["interval_high"]
-    return Row(part, name, bucket["label"], metric, bucket["value"], *ends, bucket["count"])
+    return NumberRow(part, name, bucket["label"], metric, bucket["value"], *ends, bucket["count"])
 
 
-def make_rows(results: Results) -> list[Row]:
+def make_rows(results: Results) -> list[NumberRow]:
     """Every number of the report, one a row."""
-    rows: list[Row] = []
+    rows: list[NumberRow] = []
     for system in finished(results):
         name = system["name"]
         for metric, found in system["metrics"].items():
-            rows.append(Row("quality", name, "all", metric, found["value"], found["low"], found["high"]))
+            rows.append(NumberRow("quality", name, "all", metric, found["value"], found["low"], found["high"]))
             if found["deviation"] is not None:
-                rows.append(Row("quality", name, "all", f"{metric} deviation", found["deviation"]))
+                rows.append(NumberRow("quality", name, "all", f"{metric} deviation", found["deviation"]))
             seeds = zip(system["seeds"], found["by_seed"], strict=True)
-            rows += [Row("quality", name, f"seed {seed}", metric, value) for seed, value in seeds]
+            rows += [NumberRow("quality", name, f"seed {seed}", metric, value) for seed, value in seeds]
             if apart := found.get("difference"):
                 against = f"against {results['baseline']}"
-                rows.append(Row("difference", name, against, metric, apart["value"], apart["low"], apart["high"]))
-                rows.append(Row("difference", name, against, f"{metric} p", apart["p"]))
+                rows.append(NumberRow("difference", name, against, metric, apart["value"], apart["low"], apart["high"]))
+                rows.append(NumberRow("difference", name, against, f"{metric} p", apart["p"]))
         rows += [length_row("length", name, bucket, results["metrics"][0]) for bucket in system["by_length"]]
-        rows += [Row("cost", name, "all", measure, value) for measure, value in system["cost"].items()]
-        rows += [Row("cost", name, "all", "parameters", system["parameters"])]
+        rows += [NumberRow("cost", name, "all", measure, value) for measure, value in system["cost"].items()]
+        rows += [NumberRow("cost", name, "all", "parameters", system["parameters"])]
         if system["entropy"] is not None:
-            rows.append(Row("attention", name, "all", "entropy", system["entropy"]))
-        rows += [Row("attention", name, "all", *found) for found in (system.get("alignment") or {}).items()]
+            rows.append(NumberRow("attention", name, "all", "entropy", system["entropy"]))
+        rows += [NumberRow("attention", name, "all", *found) for found in (system.get("alignment") or {}).items()]
     return rows

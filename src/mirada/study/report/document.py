@@ -75,7 +75,7 @@ class StudyReport(NamedTuple):
     sections: Sequence[Section]
 
 
-class Row(NamedTuple):
+class NumberRow(NamedTuple):
     """One number of results.csv: which part, which system, what it is about, and its 95 % interval where it has one."""
 
     part: str

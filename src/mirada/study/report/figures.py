@@ -7,9 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mirada.errors import ConfigError
 from mirada.escape import terminal
-from mirada.study.report.document import Plot, Series
+from mirada.explain.figure import INK, PAPER, heatmap_figure, image
+from mirada.study.report.document import Map, Plot, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 # Legible on white and on near black; the marks tell series apart without colour.
 COLOURS = ("#3d7fd0", "#d9742b", "#2f9e6e", "#b05cc6", "#cf4a5b", "#2a9db0", "#93733f", "#7d7f86")
 MARKS = "osD^vPX*"
-INK, PAPER = "#1b1c1f", "#ffffff"
 STYLE = {
     "text.parse_math": False,  # a dollar is a dollar
     "svg.fonttype": "none",  # text stays text
@@ -57,6 +59,11 @@ def draw(plot: Plot) -> dict[str, bytes]:
             figure.savefig(stream, format=kind, dpi=150, facecolor=PAPER, metadata=metadata)
             files[kind] = stream.getvalue()
     return files
+
+
+def draw_map(found: Map) -> str:
+    """Draw attention as SVG, as `mirada explain` does."""
+    return image(heatmap_figure(np.array(found.weights), found.rows, found.columns), "svg").decode("utf-8")
 
 
 def _figure(plot: Plot) -> Figure:

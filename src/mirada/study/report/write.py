@@ -11,14 +11,13 @@ from typing import Any
 
 from mirada.escape import csv_cell
 from mirada.files import write_atomic, write_text
-from mirada.study.report.attention import draw_map
-from mirada.study.report.document import Map, Plot, Row, StudyReport
-from mirada.study.report.figures import draw, inline
+from mirada.study.report.document import Map, NumberRow, Plot, StudyReport
+from mirada.study.report.figures import draw, draw_map, inline
 from mirada.study.report.html import to_html
 from mirada.study.report.markdown import to_markdown
 
 
-def write_report(report: StudyReport, results: dict[str, Any], rows: Sequence[Row], folder: Path) -> list[Path]:
+def write_report(report: StudyReport, results: dict[str, Any], rows: Sequence[NumberRow], folder: Path) -> list[Path]:
     """Write all forms; returns the paths, report.html first."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     inlined: dict[str, str] = {}
@@ -47,10 +46,10 @@ def write_report(report: StudyReport, results: dict[str, Any], rows: Sequence[Ro
     return [*(folder / name for name in texts), *written]
 
 
-def to_csv(rows: Sequence[Row]) -> str:
+def to_csv(rows: Sequence[NumberRow]) -> str:
     """One number a line."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(Row._fields)
+    writer.writerow(NumberRow._fields)
     writer.writerows([csv_cell(value) if isinstance(value, str) else value for value in row] for row in rows)
     return stream.getvalue()
