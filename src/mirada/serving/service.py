@@ -78,6 +78,8 @@ class Service:
             try:
                 return work(engine)
             except RetiredError:
+                if self.shelf.stopped.is_set():
+                    raise RefusedError(503, "the service is ending") from None
                 await asyncio.sleep(0.001)
 
     async def translations(
