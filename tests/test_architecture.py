@@ -26,7 +26,7 @@ LAYERS = (
     ("store", "scoring"),
     ("translator", "train"),
     ("explain",),
-    ("serving",),
+    ("serving", "client"),
     ("study",),
     ("cli",),
     ("__main__",),

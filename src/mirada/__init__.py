@@ -10,14 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mirada.client import AsyncClient, Client
     from mirada.config.options import Config
     from mirada.errors import MiradaError
     from mirada.train.loop import train
     from mirada.translator import Translation, Translator, load
 
-__all__ = ["Config", "MiradaError", "Translation", "Translator", "load", "train"]
+__all__ = ["AsyncClient", "Client", "Config", "MiradaError", "Translation", "Translator", "load", "train"]
 
 _HOMES = {
+    "AsyncClient": "mirada.client",
+    "Client": "mirada.client",
     "Config": "mirada.config.options",
     "MiradaError": "mirada.errors",
     "Translation": "mirada.translator",

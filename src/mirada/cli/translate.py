@@ -18,6 +18,7 @@ from mirada.cli.flags import Parser, add_options, collect, number_or_auto, posit
 from mirada.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from mirada.cli.remote import Remote
     from mirada.translator import Translation, Translator
 
 EPILOG = """examples:
@@ -26,6 +27,7 @@ EPILOG = """examples:
   mirada translate runs/luong --n-best 3 < test.en                      # id ||| text ||| score
   mirada translate runs/luong --alignment hard --save-attention a.jsonl < test.en
   mirada translate runs/luong --precision int8 < test.en                # about twice as fast, a few outputs differ
+  mirada translate --server http://127.0.0.1:8080 < test.en              # by `mirada serve`
 
 n lines in, n lines out, in order; an empty line gives an empty line. What has arrived is translated at once, so a pipe
 or a terminal that gives line by line is answered line by line (and batches are as large as what is there).
@@ -35,6 +37,10 @@ or a terminal that gives line by line is answered line by line (and batches are 
 def run(arguments: Sequence[str]) -> int:
     """Translate standard input or a file, line by line."""
     values = _read(arguments)
+    if values.server:
+        return _translate_there(values)
+    if values.model is None:
+        raise ConfigError("give a model folder, or --server URL; see `mirada translate --help`")
 
     from mirada.config.configfile import changed
     from mirada.translator import load
@@ -59,6 +65,23 @@ def run(arguments: Sequence[str]) -> int:
                 _write(output, texts)
                 if attention:
                     _write(attention, looks)
+    return 0
+
+
+def _translate_there(values: argparse.Namespace) -> int:
+    """The same by a service."""
+    from mirada.cli.remote import check, remote_blocks
+
+    check(values)
+    search = collect(values).get("search", {})
+    with ExitStack() as stack:
+        blocks, output = _open(values, stack)
+        first = 0
+        for outputs in remote_blocks(values, blocks, search):
+            numbered = [(number, found) for number, row in enumerate(outputs, start=first) for found in row]
+            first += len(outputs)
+            with _undisturbed():
+                _write(output, [_plain_line(*pair, values, int(search.get("n_best", 1))) for pair in numbered])
     return 0
 
 
@@ -94,7 +117,9 @@ def _undisturbed() -> Iterator[None]:
 def _read(arguments: Sequence[str]) -> argparse.Namespace:
     usage = "mirada translate MODEL [options] [< FILE]"
     parser = Parser("translate", "Turn each input line into an output line.", usage=usage, epilog=EPILOG)
-    parser.add_argument("model", help="model folder")
+    parser.add_argument("model", nargs="?", help="model folder; with --server the name of a served model")
+    parser.add_argument("--server", metavar="URL", help="let `mirada serve` there translate, instead of this process")
+    parser.add_argument("--token", metavar="TOKEN", help="with --server: a token, where it asks for one")
     parser.add_argument("--input", "--src", metavar="FILE", help="file to read [standard input]")
     parser.add_argument("--output", metavar="FILE", help="file to write [standard output]")
     parser.add_argument(
@@ -177,16 +202,19 @@ def _plain_output() -> TextIO:
 
 
 def _line(number: int, found: Translation, values: argparse.Namespace, n_best: int, translator: Translator) -> str:
-    if n_best > 1:
-        line = f"{number} ||| {found.text} ||| {found.score:.4f}"
-    else:
-        line = f"{found.text}\t{found.score:.4f}" if values.scores else found.text
+    line = _plain_line(number, found, values, n_best)
     if values.alignment == "hard":
         line += " ||| " + translator.word_links(found)
     if values.alignment == "soft":
         rows = [] if found.attention is None else found.attention.tolist()
         line += " ||| " + " ".join(",".join(f"{weight:.4f}" for weight in row) for row in rows)
     return line
+
+
+def _plain_line(number: int, found: Translation | Remote, values: argparse.Namespace, n_best: int) -> str:
+    if n_best > 1:
+        return f"{number} ||| {found.text} ||| {found.score:.4f}"
+    return f"{found.text}\t{found.score:.4f}" if values.scores else found.text
 
 
 def _attention(number: int, found: Translation) -> dict[str, object]:
