@@ -81,7 +81,7 @@ def test_asyncio(monkeypatch):
     ("trouble", "reason"),
     [
         (httpx.Response(503, json={"error": "full"}, headers={"Retry-After": "0"}), "503, full"),
-        (httpx.ConnectError("refused"), r"cannot be reached \(refused\); is `mirada serve` running there\?"),
+        (httpx.ConnectError("refused"), r"cannot be reached \(refused\); is `mirada serve` running\?"),
     ],
 )
 def test_it_tries_again_and_in_the_end_gives_up(monkeypatch, trouble, reason):
