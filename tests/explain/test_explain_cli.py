@@ -96,6 +96,7 @@ def test_an_edit_shows_both_outputs_and_has_both_in_the_file(folders: dict[str, 
         "seed": None,
         "no_input_feeding": False,
         "drop_head": None,
+        "weights": None,
     }
     assert np.array(after["attention"][1]).tolist() == [float(j == 1) for j in range(len(after["source"]["ids"]))]
 

@@ -6,6 +6,7 @@ Everything is counted from 1, as the walkthrough prints it: steps, source tokens
     diagonal    step t looks at source token t only; beyond the end, at </s>
     shuffled    the model's own weights of this step, dealt out to the source tokens at random
     edge:I-J    step I looks at source token J only; all other steps as they are
+    weights     the given weights at one step (from the page, where they are dragged)
 
 In a Transformer these weights replace those of every head in every layer, and its own weights are the mean over the
 last layer's heads.
@@ -38,6 +39,7 @@ class Edits(NamedTuple):
     seed: int | None = None  # of the shuffling; None where nothing is shuffled
     no_input_feeding: bool = False
     drop_head: tuple[int, int] | None = None  # decoder layer, head
+    weights: tuple[float, ...] | None = None  # with attention "weights": those of step `from_step`, one a source token
 
 
 def read_edits(
@@ -61,7 +63,8 @@ def normal(edits: Edits) -> Edits:
     """The same edits with what does nothing left out, and what was left out at its default, 1."""
     from_step, seed = (1 if value is None else value for value in (edits.from_step, edits.seed))
     return edits._replace(
-        from_step=from_step if edits.attention in KINDS else None, seed=seed if edits.attention == "shuffled" else None
+        from_step=from_step if edits.attention in (*KINDS, "weights") else None,
+        seed=seed if edits.attention == "shuffled" else None,
     )
 
 
@@ -88,7 +91,9 @@ def edits_from(values: Mapping[str, Any]) -> Edits:
     pairs = [pair for pair in (edits.edge, edits.drop_head) if pair is not None]
     numbers = [value for value in (edits.from_step, edits.seed) if value is not None]
     is_right = (
-        edits.attention in (None, *KINDS, "edge")
+        edits.attention in (None, *KINDS, "edge", "weights")
+        and (edits.weights is not None) == (edits.attention == "weights")
+        and all(type(weight) in (int, float) and 0 <= weight <= 1 for weight in edits.weights or ())
         and (edits.edge is not None) == (edits.attention == "edge")
         and type(edits.no_input_feeding) is bool
         and all(len(pair) == 2 for pair in pairs)
@@ -122,6 +127,8 @@ def check_range(edits: Edits, source_tokens: int, steps: int) -> None:
     if edits.attention is None:
         return
     name = f"--attention edge:{edits.edge[0]}-{edits.edge[1]}" if edits.edge else f"--from-step {edits.from_step}"
+    if edits.weights is not None and len(edits.weights) != source_tokens:
+        raise ConfigError(f"weights: expected one for each of {source_tokens} source tokens, got {len(edits.weights)}")
     if edits.edge and edits.edge[1] > source_tokens:
         raise ConfigError(f"{name}: no such source token; they are 1 to {source_tokens} here, the last is </s>")
     step = edits.edge[0] if edits.edge else edits.from_step
@@ -133,6 +140,8 @@ def is_replaced(edits: Edits, step: int) -> bool:
     """Whether the attention of a step is replaced."""
     if edits.attention is None:
         return False
+    if edits.weights is not None:
+        return step == edits.from_step
     return step == edits.edge[0] if edits.edge else step >= (edits.from_step or 0)
 
 
@@ -141,6 +150,8 @@ def replaced_weights(edits: Edits, step: int, own: list[float]) -> list[float] |
     if not is_replaced(edits, step):
         return None
     size = len(own)
+    if edits.weights is not None:
+        return list(edits.weights)
     if edits.attention == "uniform":
         return [1 / size] * size
     if edits.attention == "shuffled":

@@ -66,6 +66,8 @@ def edit_name(edits: Edits) -> str:
     parts = []
     if edits.edge:
         parts.append(f"step {edits.edge[0]} looks only at source token {edits.edge[1]}")
+    elif edits.weights is not None:
+        parts.append(f"weights given at step {edits.from_step}")
     elif edits.attention:
         parts.append(f"attention {edits.attention} from step {edits.from_step}")
     if edits.no_input_feeding:

@@ -16,6 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from mirada.config.serving import ServeConfig
 from mirada.errors import ConfigError, MiradaError
+from mirada.explain.page import static
 from mirada.serving import endpoints, libretranslate, streams
 from mirada.serving.docs import describe
 from mirada.serving.errors import RefusedError, complaint, translated
@@ -95,11 +96,15 @@ def _add_plain(app: FastAPI, metrics: Metrics) -> None:
 
 
 def _add_page(app: FastAPI) -> None:
-    static = files("mirada.serving").joinpath("static")
+    parts = {
+        part.name: part
+        for folder in (static(), files("mirada.serving").joinpath("static"))
+        for part in folder.iterdir()
+    }
 
     @app.get("/", include_in_schema=False)
     def page() -> Response:
-        return Response(static.joinpath("index.html").read_bytes(), media_type="text/html")
+        return Response(parts["index.html"].read_bytes(), media_type="text/html")
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> Response:
@@ -107,11 +112,10 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get("/static/{name}", include_in_schema=False)
     def asset(name: str) -> Response:
-        known = {path.name: path for path in static.iterdir()}
         kind = KINDS.get(Path(name).suffix)
-        if name not in known or kind is None:
+        if name not in parts or kind is None:
             raise RefusedError(404, "no such file")
-        return Response(known[name].read_bytes(), media_type=kind, headers={"Cache-Control": "no-cache"})
+        return Response(parts[name].read_bytes(), media_type=kind, headers={"Cache-Control": "no-cache"})
 
 
 def _add_errors(app: FastAPI) -> None:

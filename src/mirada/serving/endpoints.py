@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 
 from mirada.errors import ConfigError
 from mirada.serving.engine import Engine, Wanted
@@ -142,8 +143,23 @@ def _check_targets(engine: Engine, targets: Sequence[str], most: int) -> None:
 @router.post("/explain", response_model=ExplainAnswer)
 async def explain(request: Request, body: ExplainRequest) -> Response:
     """Every number of one sentence, step by step; with an intervention the traces before and after it."""
-    from mirada.explain.edits import read_edits
-    from mirada.serving.traces import document
+    from mirada.explain.record import as_file
+
+    return as_json(as_file(await _traces(request, body)).encode())
+
+
+@router.post("/explain/page", response_class=HTMLResponse)
+async def explain_page(request: Request, body: ExplainRequest) -> Response:
+    """The same as a page of its own: one HTML file that needs neither service nor network."""
+    from mirada.explain.page import page_of, without_logits
+
+    traces = await _traces(request, body)
+    headers = {"Content-Disposition": 'attachment; filename="mirada.html"'}
+    return HTMLResponse(page_of([without_logits(trace) for trace in traces]), headers=headers)
+
+
+async def _traces(request: Request, body: ExplainRequest) -> list[dict[str, Any]]:
+    from mirada.serving.traces import edits_of, traces
 
     service = service_of(request)
     name = service.shelf.name(body.model)
@@ -151,15 +167,8 @@ async def explain(request: Request, body: ExplainRequest) -> Response:
     options = service.options(engine, body.model_dump())
     tokens = await service.check_texts(engine, [body.text])
     _check_targets(engine, [body.reference or "", body.force or ""], service.settings.max_tokens)
-    edits = read_edits(
-        attention=body.attention,
-        from_step=body.from_step,
-        seed=body.shuffle_seed,
-        no_input_feeding=body.no_input_feeding,
-        drop_head=body.drop_head,
-    )
+    edits = edits_of(body)
     note(request, {"model": name, "tokens": tokens})
-    content = await service.aside(
-        request, name, lambda engine: document(engine.translator, body, options=options, edits=edits)
+    return await service.aside(
+        request, name, lambda engine: traces(engine.translator, body, options=options, edits=edits)
     )
-    return as_json(content)

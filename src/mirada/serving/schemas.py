@@ -22,6 +22,7 @@ def _is_text(value: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_is_text)]
+Share = Annotated[float, Field(ge=0, le=1e6)]
 Texts = Text | list[Text]
 
 
@@ -83,10 +84,12 @@ class ExplainRequest(BaseModel):
     max_output_length: int | None = Field(None, description="most tokens of an output")
     reference: Text | None = Field(None, description="the whole output, given (forced decoding)")
     force: Text | None = Field(None, description="the beginning of the output, given")
+    force_ids: list[int] | None = Field(None, max_length=1000, description="the same as ids of a trace's tokens")
     top: Annotated[int, Field(ge=1, le=50)] = Field(5, description="next tokens listed at each step")
     logits: bool = Field(False, description="add the logits of the whole vocabulary at each step")
     attention: str | None = Field(None, description="replace it: uniform, diagonal, shuffled, or edge:I-J")
-    from_step: int | None = Field(None, description="replace it from this step on")
+    weights: list[Share] | None = Field(None, max_length=1000, description="put these in its place at from_step alone")
+    from_step: int | None = Field(None, description="replace it from this step on; with weights at this one")
     shuffle_seed: int | None = Field(None, description="of shuffled attention")
     no_input_feeding: bool = Field(False, description="luong: the attentional state does not enter the next step")
     drop_head: str | None = Field(None, description="transformer: L.H, a head that is left out")
