@@ -52,6 +52,35 @@ def test_diagonal_looks_at_token_t_and_beyond_the_end_at_the_last(decoder: str) 
 
 
 @pytest.mark.parametrize("decoder", WITH_ATTENTION)
+@pytest.mark.parametrize("kind", ["uniform", "diagonal", "shuffled"])
+def test_what_the_edited_search_chooses_is_the_likeliest_of_the_edited_numbers(decoder: str, kind: str) -> None:
+    """A search widens the sentence's memory; the replaced weights must not reach behind the sentence."""
+    options = searching(beam_size=1, max_output_length=12)
+    edits = Edits(kind, from_step=1, seed=1 if kind == "shuffled" else None)
+    after = one(make(decoder=decoder), options=options, edits=edits)
+    assert len(after.source.tokens) % 8 != 0
+    assert [step.chosen.id for step in after.steps] == [step.top[0].id for step in after.steps]
+
+
+@pytest.mark.parametrize("decoder", WITH_ATTENTION)
+def test_given_weights_stand_at_one_step(decoder: str) -> None:
+    tokens = len(one(make(decoder=decoder)).source.tokens)
+    row = tuple(float(weight) for weight in np.arange(1, tokens + 1) / sum(range(1, tokens + 1)))
+    before, after = weights_under(Edits("weights", from_step=2, weights=row), decoder)
+    assert after.attention[1] == pytest.approx(row)
+    assert after.attention[0] == pytest.approx(before.attention[0])
+    assert after.attention[3] != pytest.approx(row)
+
+
+def test_given_weights_that_are_its_own_change_nothing() -> None:
+    before = one(make(decoder="luong"), reference=LONG)
+    _, after = weights_under(Edits("weights", from_step=2, weights=tuple(before.attention[1].tolist())))
+    assert after.steps[-1].logits == pytest.approx(before.steps[-1].logits, abs=1e-6)
+    with pytest.raises(ConfigError, match=r"^weights: expected one for each of \d+ source tokens, got 2$"):
+        weights_under(Edits("weights", from_step=2, weights=(0.5, 0.5)))
+
+
+@pytest.mark.parametrize("decoder", WITH_ATTENTION)
 def test_an_edge_changes_one_step(decoder: str) -> None:
     before, after = weights_under(Edits("edge", (2, 3)), decoder)
     assert after.attention[1].tolist() == [float(j == 2) for j in range(len(after.source.tokens))]

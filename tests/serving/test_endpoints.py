@@ -69,6 +69,51 @@ def test_interventions_add_the_traces_after_them(client):
     assert head[1]["asked"]["edits"]["drop_head"] == [1, 2]
 
 
+def test_weights_can_be_given(client):
+    body = {"model": "luong", "text": tiny.SOURCES[0], "from_step": 2}
+    count = len(
+        client.post("/v1/explain", json={"model": "luong", "text": body["text"]}).json()["traces"][0]["source"]["ids"]
+    )
+    _, after = client.post("/v1/explain", json={**body, "weights": [2.0] + [0.0] * (count - 1)}).json()["traces"]
+    assert after["attention"][1] == [1.0] + [0.0] * (count - 1)
+    for wrong, message in (
+        ([0.0] * count, "weights: expected numbers that add up to more than 0, and no attention beside them"),
+        ([1.0, 1.0], f"weights: expected one for each of {count} source tokens, got 2"),
+        ([-1.0], "weights.0: input should be greater than or equal to 0 (got -1.0)"),
+    ):
+        answer = client.post("/v1/explain", json={**body, "weights": wrong})
+        assert (answer.status_code, answer.json()["error"]) == (422, message)
+
+
+def test_a_beginning_can_be_given_as_ids_of_a_trace(client):
+    body = {"model": "luong", "text": tiny.SOURCES[0], "top": 3}
+    free = client.post("/v1/explain", json=body).json()["traces"][0]
+    other = next(choice for choice in free["steps"][0]["top"] if not choice["chosen"] and choice["id"] > 3)
+    forced = client.post("/v1/explain", json={**body, "force_ids": [other["id"]]}).json()["traces"][0]
+    assert forced["output"]["ids"][0] == other["id"]
+    assert [step["given"] for step in forced["steps"]][:2] == [True, False]
+    for ids, message in (
+        ([10_000], "force_ids: expected ids from 0 to 59, got 10000"),
+        ([2], "sentence 1: token 1 of the forced prefix is the special token"),
+    ):
+        answer = client.post("/v1/explain", json={**body, "force_ids": ids})
+        assert answer.status_code == 422
+        assert answer.json()["error"].startswith(message)
+    both = client.post("/v1/explain", json={**body, "force_ids": [7], "force": "a"})
+    assert both.json()["error"] == "force_ids: it excludes reference and force"
+
+
+def test_a_page_of_its_own(client):
+    answer = client.post("/v1/explain/page", json={"model": "bahdanau", "text": tiny.SOURCES[0]})
+    assert answer.headers["content-disposition"] == 'attachment; filename="mirada.html"'
+    traces = json.loads(re.search(r'id="traces">(.*?)</script>', answer.text, re.S)[1])
+    assert traces == client.post("/v1/explain", json={"model": "bahdanau", "text": tiny.SOURCES[0]}).json()["traces"]
+    page = client.get("/")
+    for name in re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text):
+        assert client.get(name).status_code == 200
+    assert client.get("/static/app.js").headers["content-type"].startswith("text/javascript")
+
+
 def test_given_outputs_are_traced(client):
     body = {"model": "luong", "text": tiny.SOURCES[0], "top": 2, "beam_size": 2, "n_best": 2, "alpha": 1.0}
     given = client.post("/v1/explain", json={**body, "reference": tiny.TARGETS[0]}).json()["traces"][0]

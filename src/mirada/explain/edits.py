@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from mirada.config.options import ModelConfig
 from mirada.errors import ConfigError
@@ -189,12 +190,18 @@ class Edited:
         return step._replace(state=Counted(number, step.state))
 
     def _replaced(self, token: Tensor, state: Counted, memory: Any) -> Tensor | None:
-        """The weights to attend with `[1, N, S]`; for the shuffled ones a first try tells the model's own."""
-        own = torch.zeros(len(token), memory.mask.size(1))  # only their number counts
+        """The weights to attend with `[1, N, S]`; for the shuffled ones a first try tells the model's own.
+
+        A search may have widened the memory: what is behind the sentence gets nothing.
+        """
+        width, length = memory.mask.size(1), int(memory.mask[0].sum())
+        own = torch.zeros(len(token), width)  # only their number counts
         if self._edits.attention == "shuffled":
             own = self._model.step(token, state.inner, memory).attention
-        rows = [replaced_weights(self._edits, state.steps + 1, row) for row in own.tolist()]
-        return None if None in rows else memory.states.new_tensor(rows)[None]
+        rows = [replaced_weights(self._edits, state.steps + 1, row) for row in own[:, :length].tolist()]
+        if None in rows:
+            return None
+        return functional.pad(memory.states.new_tensor(rows), (0, width - length))[None]
 
 
 def edited(model: Any, edits: Edits | None, options: ModelConfig) -> Any:
