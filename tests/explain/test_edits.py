@@ -57,7 +57,7 @@ def test_what_the_edited_search_chooses_is_the_likeliest_of_the_edited_numbers(d
     """A search widens the sentence's memory; the replaced weights must not reach behind the sentence."""
     options = searching(beam_size=1, max_output_length=12)
     edits = Edits(kind, from_step=1, seed=1 if kind == "shuffled" else None)
-    after = one(make(decoder=decoder), options=options, edits=edits)
+    after = one(make(decoder=decoder), "the red fox", options=options, edits=edits)
     assert len(after.source.tokens) % 8 != 0
     assert [step.chosen.id for step in after.steps] == [step.top[0].id for step in after.steps]
 

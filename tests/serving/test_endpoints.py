@@ -71,9 +71,8 @@ def test_interventions_add_the_traces_after_them(client):
 
 def test_weights_can_be_given(client):
     body = {"model": "luong", "text": tiny.SOURCES[0], "from_step": 2}
-    count = len(
-        client.post("/v1/explain", json={"model": "luong", "text": body["text"]}).json()["traces"][0]["source"]["ids"]
-    )
+    plain = client.post("/v1/explain", json={"model": "luong", "text": body["text"]}).json()["traces"][0]
+    count = len(plain["source"]["ids"])
     _, after = client.post("/v1/explain", json={**body, "weights": [2.0] + [0.0] * (count - 1)}).json()["traces"]
     assert after["attention"][1] == [1.0] + [0.0] * (count - 1)
     for wrong, message in (
