@@ -3,13 +3,17 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test faults bench bench-peers check lint types clean
+.PHONY: demo test test-browser faults bench bench-peers check lint types clean
 
 demo: .venv/ready
 	$(BIN)/mirada demo
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2
+
+# The page in Chromium on the demo's models (Debian: apt install chromium): about five minutes, three of them training.
+test-browser: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/serving/test_browser.py
 
 # Kill loops, full disks, a million lines, ten minutes of fuzzing: about half an hour (docs/reliability.md).
 faults: .venv/ready

@@ -143,7 +143,7 @@ def test_a_request_that_takes_too_long_is_ended(folders):
 
 
 def test_a_full_queue_is_503_with_retry_after(folders):
-    app, shelf = build(settings_for({"luong": folders["luong"]}, queue_size=2))
+    app, shelf = build(settings_for({"luong": folders["luong"]}, queue_size=2, searches=1))
     with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
         slow(shelf, 0.3)
         answers = list(pool.map(lambda _: client.post("/v1/translate", json={"text": "a"}), range(8)))
@@ -153,7 +153,7 @@ def test_a_full_queue_is_503_with_retry_after(folders):
 
 
 def test_a_document_waits_for_room_instead(folders):
-    app, shelf = build(settings_for({"luong": folders["luong"]}, queue_size=2))
+    app, shelf = build(settings_for({"luong": folders["luong"]}, queue_size=2, searches=1))
     with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
         slow(shelf, 0.02)
         bodies = [{"text": "a\nb\nc\nd\ne"}] * 4
@@ -172,7 +172,7 @@ def test_when_the_service_ends_it_says_so(folders):
 
 def test_a_client_that_leaves_frees_its_place(folders):
     """Over plain ASGI: the client goes while its text waits."""
-    app, shelf = build(settings_for({"luong": folders["luong"]}))
+    app, shelf = build(settings_for({"luong": folders["luong"]}, searches=1))
     engine = shelf.engine("luong")
     free = Event()
     search = engine.translator.search

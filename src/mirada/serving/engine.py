@@ -1,4 +1,8 @@
-"""One model at work for many requests: what waits with equal options is searched together; a bounded queue."""
+"""One model at work for many requests: what waits with equal options is searched together; a bounded queue.
+
+Groups of texts go to the translator's scheduler from several threads: there those with equal options share steps, and
+newcomers join a batch that runs.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +42,17 @@ class Job(NamedTuple):
 class Engine:
     """A translator with its queue. All methods may be called from any thread.
 
-    `on_batch` hears how many texts were searched together.
+    `searches` groups of texts are handed over at once; `on_batch` hears how large each is.
     """
 
     def __init__(
-        self, translator: Translator, *, queue_size: int, batch_size: int, on_batch: Callable[[int], None] | None = None
+        self,
+        translator: Translator,
+        *,
+        queue_size: int,
+        batch_size: int,
+        searches: int = 1,
+        on_batch: Callable[[int], None] | None = None,
     ):
         self.translator, self.queue_size, self.batch_size = translator, queue_size, batch_size
         self._on_batch = on_batch or (lambda size: None)
@@ -50,8 +60,9 @@ class Engine:
         self._change = Condition()
         self._retired, self._asides = False, 0
         self._aside = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="aside")
-        self._thread = Thread(target=self._work, daemon=True, name="search")
-        self._thread.start()
+        self._threads = [Thread(target=self._work, daemon=True, name="search") for _ in range(searches)]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def waiting(self) -> int:
@@ -83,12 +94,13 @@ class Engine:
         """Take no more work; what has been accepted is still done."""
         with self._change:
             self._retired = True
-            self._change.notify()
+            self._change.notify_all()
         self._aside.shutdown(wait=False)
 
     def join(self, seconds: float) -> None:
         """Wait for the accepted texts of a retired engine."""
-        self._thread.join(seconds)
+        for thread in self._threads:
+            thread.join(seconds)
 
     def _check(self, more: int) -> None:
         if self._retired:
