@@ -21,6 +21,10 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 SYSTEMS = ("classic", "bahdanau", "luong", "transformer")
 TEXT = "The old man reads a red book."
+CHANGE = """sliders => sliders.forEach((slider, place) => {
+  slider.value = place === 1 ? 100 : 0;
+  slider.dispatchEvent(new Event("input"));
+})"""
 VIEWS = [(lang, width) for lang in ("en", "es") for width in (390, 1440)]
 
 
