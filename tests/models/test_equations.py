@@ -107,13 +107,9 @@ def test_every_step_equals_the_papers_equations(decoder: str, score: str | None)
 
 def test_the_grid_holds_every_value_of_every_option_that_changes_an_equation() -> None:
     """So that an option added to the models cannot be forgotten here."""
-    without_effect = {
-        "copy_attn",
-        "dropout",
-        "embedding_dropout",
-        "recurrent_dropout",
-        "word_dropout",
-    }  # or elsewhere
+    without_effect = {"dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"}  # in evaluation
+    # test_copying.py, test_local_and_coverage.py; the parts of sources: tests/data/test_parts.py
+    without_effect |= {"copy_attn", "attention_window", "window", "coverage", "segments"}
     everything = [options for family in FAMILIES for options in grid(*family)]
     for name, field in ModelConfig.model_fields.items():
         if name not in without_effect:
