@@ -99,8 +99,8 @@ def test_an_option_of_another_decoder_is_refused(
         {"decoder": "bahdanau", "readout": "deep", "tied_softmax": True, **NARROW},
         {"decoder": "classic", "feed_context": True, "tied_softmax": True, **NARROW},
         {"decoder": "luong", "score": "dot", "encoder_hidden_size": 7, "bidirectional": False, **NARROW},
-        {"decoder": "transformer", "tied_softmax": True, **NARROW},
-        {"decoder": "transformer", "score": "scaled_dot", **NARROW},
+        {"decoder": "transformer", "tied_softmax": True, "embedding_dim": 8},
+        {"decoder": "transformer", "score": "scaled_dot", "embedding_dim": 8},
     ],
 )
 def test_what_looks_like_a_contradiction_but_is_none_can_be_built(options: Options) -> None:

@@ -108,10 +108,23 @@ def test_every_step_equals_the_papers_equations(decoder: str, score: str | None)
 def test_the_grid_holds_every_value_of_every_option_that_changes_an_equation() -> None:
     """So that an option added to the models cannot be forgotten here."""
     without_effect = {"dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"}  # in evaluation
-    # test_copying.py, test_local_and_coverage.py; the parts of sources: tests/data/test_parts.py
+    # Tested below, and in test_copying.py and test_local_and_coverage.py.
     without_effect |= {"copy_attn", "attention_window", "window", "coverage", "segments"}
     everything = [options for family in FAMILIES for options in grid(*family)]
     for name, field in ModelConfig.model_fields.items():
         if name not in without_effect:
             values = {options.get(name, field.default) for options in everything}
             assert len(values) > 1, f"{name} is always {values}"
+
+
+@pytest.mark.parametrize("decoder", ["luong", "transformer"])
+def test_sources_of_parts_add_an_embedding_of_the_part(decoder: str) -> None:
+    """Id 4 parts a source: what stands behind it, itself included, is of the next part."""
+    shape = {"embedding_dim": 6, "hidden_size": 6, "score": "general"} if decoder == "luong" else {"embedding_dim": 8}
+    values = {"decoder": decoder, "segments": 2, **shape}
+    model = build(values)
+    weights = {name: value.numpy() for name, value in model.state_dict().items()}
+    states = model.encode(SOURCE, LENGTHS).states.detach()
+    for row, length in enumerate(LENGTHS.tolist()):
+        run = systems.run(ModelConfig(**values), weights, SOURCE[row, :length].tolist(), [2])
+        near(states[row, :length], run.encoder["h"], f"{decoder}, sentence {row}")
