@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from benchmarks import job_files, job_report, jobs
 
-from cli_tools import works
+from cli_tools import refusal, works
 
 RECIPES = sorted(path.stem for path in jobs.RECIPES.glob("*.yaml"))
 TINY = """
@@ -132,3 +132,14 @@ def test_rows_are_read_in_order(tmp_path):
     assert jobs.read_rows(path) == []
     path.write_text("".join(json.dumps({"job": name}) + "\n" for name in "ab"))
     assert [row["job"] for row in jobs.read_rows(path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("column", jobs.COLUMNS)
+def test_commands_of_recipes_are_ones_that_mirada_knows(name, column, tmp_path, monkeypatch):
+    """Every option is known and agrees with the others: the only thing that is missing are the files."""
+    monkeypatch.chdir(tmp_path)
+    recipe = jobs.load(name)
+    table = "more.tsv" if column == "tuned" and "invent" in recipe else "train.tsv"
+    said = f"{table}: no such file (from the working directory {tmp_path})"
+    assert refusal("train", *shlex.split(recipe[column]), "--model-dir", "m") == said
