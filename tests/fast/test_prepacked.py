@@ -140,8 +140,8 @@ def test_weights_are_not_forced_on_a_copy_for_searching(all_sizes: None) -> None
     model = prepacked(build(some_systems("transformer", None)[0], dtype=torch.float32))
     with torch.inference_mode():
         memory = model.encode(SOURCE, LENGTHS)
-        forced = memory._replace(forced=memory.mask[:, None].float())
-        with pytest.raises(ValueError, match="weights are forced on the model itself, not on its copy for searching"):
+        forced = memory._replace(replaced=memory.mask[:, None].float())
+        with pytest.raises(ValueError, match="weights are replaced in the model itself, not on its copy for searching"):
             model.step(TARGET[:, 0], model.start(memory), forced)
 
 

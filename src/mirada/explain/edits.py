@@ -186,7 +186,7 @@ class Edited:
     def step(self, token: Tensor, state: Counted, memory: Any) -> Any:
         """One step of `N` hypotheses."""
         number = state.steps + 1
-        step = self._model.step(token, state.inner, memory._replace(forced=self._replaced(token, state, memory)))
+        step = self._model.step(token, state.inner, memory._replace(replaced=self._replaced(token, state, memory)))
         return step._replace(state=Counted(number, step.state))
 
     def _replaced(self, token: Tensor, state: Counted, memory: Any) -> Tensor | None:

@@ -120,8 +120,8 @@ class CachedTransformer(nn.Module):
 
     def step(self, token: Tensor, state: CacheState, memory: Memory) -> DecoderOutput:
         """One step of `N` hypotheses, the rows of a sentence together."""
-        if memory.forced is not None:
-            raise ValueError("weights are forced on the model itself, not on its copy for searching")
+        if memory.replaced is not None:
+            raise ValueError("weights are replaced in the model itself, not on its copy for searching")
         width = len(token) // len(memory.mask)
         state, past = _written(state, width)
         hidden_by = memory.states.new_zeros(memory.mask.shape).masked_fill_(~memory.mask, -inf)  # [A, S]

@@ -206,8 +206,8 @@ def attend(
         near: Window = window(query, memory.mask, past.steps)
         weights = masked_softmax(scores, near.mask)
         weights = weights if near.factor is None else weights * near.factor
-    if memory.forced is not None:
-        weights = memory.forced.expand_as(weights)
+    if memory.replaced is not None:
+        weights = memory.replaced.expand_as(weights)
     return Attended(scores, weights, weights @ memory.states)  # context [B, T, H]
 
 
@@ -237,15 +237,15 @@ class HeadsAttended(NamedTuple):
 
 
 def multi_head(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, forced: Tensor | None = None
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, replaced: Tensor | None = None
 ) -> HeadsAttended:
     """softmax(QKᵀ/√d_k) V in each head (Vaswani et al. 2017, equation 1).
 
     `query` `[B, h, T, d_k]`; `keys`, `values` `[B, h, S, d_k]`; `mask` broadcasts to `[B, h, T, S]`.
-    `forced` `[B, 1 or T, S]` replaces every head's weights.
+    `replaced` `[B, 1 or T, S]` replaces every head's weights.
     """
     scores = query @ keys.transpose(-2, -1) / math.sqrt(query.size(-1))  # [B, h, T, S]
     weights = masked_softmax(scores, mask)
-    if forced is not None:
-        weights = forced[:, None].expand_as(weights)
+    if replaced is not None:
+        weights = replaced[:, None].expand_as(weights)
     return HeadsAttended(weights @ values, scores, weights)

@@ -22,7 +22,7 @@ class Memory(NamedTuple):
     """What the decoder may look at: made once a sentence, never repeated over hypotheses.
 
     `states` is h_1…h_S. `keys` is what the score function compares with, computed once (U_a h_j for additive).
-    `final` is what the decoder starts from. `forced` replaces the weights for an intervention (mirada explain), and
+    `final` is what the decoder starts from. `replaced` replaces the weights for an intervention (mirada explain), and
     `copies` are the ids that each position would write (copying.py): None otherwise. Every tensor is batch first.
     """
 
@@ -30,7 +30,7 @@ class Memory(NamedTuple):
     mask: Tensor  # [B, S] True on real tokens
     keys: Any  # [B, S, A], or a tree of such
     final: Any  # a tree of [B, …]
-    forced: Tensor | None = None  # [B, 1 or K, S]
+    replaced: Tensor | None = None  # [B, 1 or K, S]
     copies: Tensor | None = None  # [B, S]
 
 

@@ -88,7 +88,7 @@ class Heads(nn.Module):
     def cross_attend(self, x: Tensor, source: KeyValue, memory: Memory) -> Looked:
         """Positions `[N, T, d]`, N a multiple of the memory's B, look at the source `[B, h, S, d_k]`."""
         query = self.split(self.q(x.reshape(len(memory.mask), -1, x.size(-1))))  # [B, h, K·T, d_k]
-        looked = multi_head(query, source.keys, source.values, memory.mask[:, None, None], memory.forced)
+        looked = multi_head(query, source.keys, source.values, memory.mask[:, None, None], memory.replaced)
         context = self.join(looked.output)
         return Looked(looked.scores, looked.weights, context)
 

@@ -1,4 +1,4 @@
-"""A memory may force the attention weights, for interventions: the weights change, and what follows from them."""
+"""A memory may hold weights that replace the softmax, for interventions: they come out, and what follows from them."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ def last_word() -> Tensor:
 
 
 @pytest.mark.parametrize(("decoder", "score"), ONE_HEAD)
-def test_forcing_the_weights_a_step_has_anyway_changes_nothing(decoder: str, score: str | None) -> None:
+def test_replacing_by_the_weights_a_step_has_anyway_changes_nothing(decoder: str, score: str | None) -> None:
     for options in some_systems(decoder, score):
         model = build(options)
         memory = model.encode(SOURCE, LENGTHS)
         free = first_step(model, memory)
-        forced = first_step(model, memory._replace(forced=free.attention[:, None]))
-        assert_same(forced, free, 1e-13, options)
+        replaced = first_step(model, memory._replace(replaced=free.attention[:, None]))
+        assert_same(replaced, free, 1e-13, options)
 
 
 @pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)
-def test_a_forced_weight_of_one_makes_that_state_the_context(decoder: str, score: str | None) -> None:
+def test_a_replaced_weight_of_one_makes_that_state_the_context(decoder: str, score: str | None) -> None:
     """The scores stay as they were, and the weights come out as they went in, in every head."""
     for options in some_systems(decoder, score):
         model = build(options)
         memory = model.encode(SOURCE, LENGTHS)
-        free, forced = first_step(model, memory), first_step(model, memory._replace(forced=last_word()))
-        assert_same(forced.attention, last_word()[:, 0], 0.0, options)
-        assert not torch.equal(forced.logits[[0, 2]], free.logits[[0, 2]])
+        free, replaced = first_step(model, memory), first_step(model, memory._replace(replaced=last_word()))
+        assert_same(replaced.attention, last_word()[:, 0], 0.0, options)
+        assert not torch.equal(replaced.logits[[0, 2]], free.logits[[0, 2]])
         if decoder == "transformer":
-            assert_same(forced.heads, last_word()[:, None].expand_as(forced.heads), 0.0, options)
+            assert_same(replaced.heads, last_word()[:, None].expand_as(replaced.heads), 0.0, options)
         else:
-            assert_same(forced.scores, free.scores, 0.0, options)
-            assert_same(forced.context, memory.states[torch.arange(3), LENGTHS - 1], 1e-15, options)
+            assert_same(replaced.scores, free.scores, 0.0, options)
+            assert_same(replaced.context, memory.states[torch.arange(3), LENGTHS - 1], 1e-15, options)
 
 
 @pytest.mark.parametrize(("decoder", "score"), ATTENTIVE)
-def test_each_hypothesis_can_have_forced_weights_of_its_own(decoder: str, score: str | None) -> None:
+def test_each_hypothesis_can_have_replaced_weights_of_its_own(decoder: str, score: str | None) -> None:
     """Weights `[B, K, S]` for K hypotheses: hypothesis k alone with its own `[B, 1, S]` gives the same."""
     torch.manual_seed(5)
     weights = torch.rand(3, 2, SOURCE.size(1), dtype=torch.float64).softmax(-1)
@@ -59,7 +59,7 @@ def test_each_hypothesis_can_have_forced_weights_of_its_own(decoder: str, score:
         model = build(options)
         memory = model.encode(SOURCE, LENGTHS)
         twice = select_rows(model.start(memory), torch.arange(3).repeat_interleave(2))
-        together = model.step(tokens.flatten(), twice, memory._replace(forced=weights))
+        together = model.step(tokens.flatten(), twice, memory._replace(replaced=weights))
         for k in range(2):
-            alone = first_step(model, memory._replace(forced=weights[:, k : k + 1]), tokens[:, k])
+            alone = first_step(model, memory._replace(replaced=weights[:, k : k + 1]), tokens[:, k])
             assert_same(select_rows(together, torch.arange(3) * 2 + k), alone, 1e-13, (options, k))
