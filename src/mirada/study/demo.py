@@ -15,6 +15,8 @@ from mirada.escape import terminal
 from mirada.evaluation.lengths import by_length
 from mirada.evaluation.metrics import evaluate
 from mirada.explain.heatmap import terminal_map
+from mirada.explain.page import page
+from mirada.explain.trace import trace
 from mirada.files import write_text
 from mirada.train.loop import train
 from mirada.train.progress import Monitor
@@ -42,6 +44,7 @@ PAIRS, LONGEST, EDGES = 8000, 20, (4, 8, 12, 16)
 QUESTION = "How are you?"
 NEXT = """What to try next:
   echo "{question}" | mirada translate {folder}/bahdanau --n-best 3
+  mirada serve {folder}/classic {folder}/bahdanau --preload
   echo "{question}" | mirada translate {folder}/luong --alignment hard --save-attention attention.jsonl
   mirada evaluate {folder}/classic --src {folder}/data/test.en --tgt {folder}/data/test.es
   mirada train --src YOUR.src --tgt YOUR.tgt --model-dir runs/mine --decoder bahdanau
@@ -68,6 +71,8 @@ def demo(folder: Path, show: Callable[[str], None], *, seed: int = 1) -> None:
     show_attention(models["bahdanau"], QUESTION, show)
     show_lengths(models, splits.test, folder, show)
     show(NEXT.format(question=QUESTION, folder=terminal(str(folder))))
+    write_look(list(models.values()), QUESTION, folder / "look.html")
+    show(f"And watch it being written, one sentence through all of them: {terminal(str(folder / 'look.html'))}")
 
 
 def configure(folder: Path, name: str, options: dict[str, Any], seed: int) -> Config:
@@ -105,6 +110,12 @@ def show_attention(model: Translator, text: str, show: Callable[[str], None]) ->
         return
     show(f"\nAttention of Bahdanau's model for {text!r}: each row is a word it wrote, darker = looked at more")
     show(terminal_map(best.attention, best.tokens, best.source_tokens))
+
+
+def write_look(models: Sequence[Translator], text: str, path: Path) -> None:
+    """The page of one sentence through each system."""
+    traces = [trace(model, text, options=model.config.search)[0] for model in models]
+    write_text(path, page(traces))
 
 
 def show_lengths(

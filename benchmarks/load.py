@@ -1,0 +1,150 @@
+"""Load on `mirada serve`, and answers compared with the offline ones: `python -m benchmarks.load MODEL…` (make load).
+
+Clients ask for sentences of 1 to 60 words with mixed options over connections that stay open, on 127.0.0.1. Counted:
+answers lost, answers that are not the offline ones, five-hundreds; measured: sentences a second beside `mirada
+translate` on the same sentences, p50 and p99, and the service's memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+KINDS: tuple[dict[str, Any], ...] = ({}, {"beam_size": 1}, {"beam_size": 4, "n_best": 2}, {"max_output_length": 20})
+WORDS = ("the", "old", "man", "reads", "a", "red", "book", "under", "tree", "near", "house", "where", "sleep", "buys")
+
+
+def sentences(count: int, seed: int) -> list[str]:
+    """Sentences of 1 to 60 words."""
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 60))) for _ in range(count)]
+
+
+def offline(model: str, texts: list[str]) -> tuple[list[list[list[str]]], float]:
+    """The outputs of each kind of options, and the sentences a second of the first kind (beam as the model has it)."""
+    from mirada.config.configfile import changed
+    from mirada.translator import load
+
+    translator = load(model, device="cpu")
+    found, seconds = [], 0.0
+    for kind in KINDS:
+        begun = time.perf_counter()
+        options = changed(translator.config.search, kind)
+        found.append([[one.text for one in outputs] for outputs in translator.search(texts, options=options)])
+        seconds += time.perf_counter() - begun
+    return found, len(KINDS) * len(texts) / seconds
+
+
+class Tally:
+    """What became of the requests."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.wrong, self.lost, self.refused, self.broken = 0, 0, 0, 0
+
+
+async def client(
+    http: httpx.AsyncClient, texts: list[str], expected: list[list[list[str]]], until: float, tally: Tally
+) -> None:
+    """Ask one after the other until the time is over; after a 503 wait and ask again."""
+    draw = random.Random(id(http) ^ len(tally.seconds) ^ time.perf_counter_ns())
+    while time.monotonic() < until:
+        kind, place = draw.randrange(len(KINDS)), draw.randrange(len(texts))
+        begun = time.perf_counter()
+        try:
+            answer = await http.post("/v1/translate", json={"text": texts[place], **KINDS[kind]})
+        except httpx.TransportError:
+            tally.lost += 1
+            continue
+        if answer.status_code == 503:
+            tally.refused += 1
+            await asyncio.sleep(0.2)
+            continue
+        if answer.status_code >= 500:
+            tally.broken += 1
+            continue
+        tally.seconds.append(time.perf_counter() - begun)
+        got = [one["text"] for one in answer.json()["translations"][0]["outputs"]]
+        tally.wrong += got != expected[kind][place]
+
+
+async def press(
+    address: str, texts: list[str], expected: list[list[list[str]]], *, clients: int, seconds: float
+) -> Tally:
+    """So many clients for so long."""
+    tally = Tally()
+    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
+    async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits) as http:
+        until = time.monotonic() + seconds
+        await asyncio.gather(*(client(http, texts, expected, until, tally) for _ in range(clients)))
+    return tally
+
+
+def memory(pid: int) -> float:
+    """Resident megabytes of a process."""
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024  # type: ignore[index]
+
+
+def main() -> None:
+    """Print one line a number of clients."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument("--clients", default="1,8,64,200", help="numbers of clients [1,8,64,200]")
+    parser.add_argument("--seconds", type=float, default=120.0, help="for each number [120]")
+    parser.add_argument("--sentences", type=int, default=200)
+    values = parser.parse_args()
+    texts = sentences(values.sentences, 1)
+    expected, rate = offline(values.model, texts)
+    print(f"offline: {rate:.0f} sentences/s (the same options in turn, batches of 64)", flush=True)
+    with tempfile.NamedTemporaryFile("w+") as log:
+        command = [sys.executable, "-P", "-m", "mirada", "serve", values.model, "--preload", "--port", "0"]
+        service = subprocess.Popen(command, stderr=log)
+        try:
+            while not (found := re.search(r"http://[^ ]+", Path(log.name).read_text())):
+                time.sleep(0.1)
+            wait_for(found[0])
+            for clients in map(int, values.clients.split(",")):
+                report(asyncio.run(press(found[0], texts, expected, clients=clients, seconds=values.seconds)), clients,
+                       values.seconds, rate, memory(service.pid))  # fmt: skip
+        finally:
+            service.send_signal(signal.SIGTERM)
+            service.wait()
+
+
+def wait_for(address: str) -> None:
+    """Until the service is ready."""
+    while True:
+        try:
+            if httpx.get(f"{address}/readyz", timeout=60).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.2)
+
+
+def report(tally: Tally, clients: int, seconds: float, rate: float, megabytes: float) -> None:
+    """One line."""
+    times = sorted(tally.seconds) or [float("nan")]
+    p50, p99 = times[len(times) // 2], times[min(len(times) - 1, int(0.99 * len(times)))]
+    mine = len(tally.seconds) / seconds
+    print(
+        f"{clients} clients: {len(tally.seconds)} answers, {tally.wrong} wrong, {tally.lost} lost, {tally.broken} "
+        f"times 500, {tally.refused} times 503; {mine:.0f}/s = {mine / rate:.0%} of offline; p50 {1000 * p50:.0f} ms, "
+        f"p99 {1000 * p99:.0f} ms; {megabytes:.0f} MB",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
