@@ -117,6 +117,21 @@ def test_a_file_that_mirada_would_not_write(tmp_path, change, said):
 # Columns and keys
 
 
+def test_a_line_of_names_shifts_nothing(model_folder, tmp_path):
+    """Line n of a file beside the pairs, or of the output, belongs to pair n, not to line n of the file of pairs."""
+    rows = ["the cat\tel gato", "\tx", "a man\tun hombre"]
+    named = write(tmp_path / "a.tsv", ["en\tes", *rows])
+    columns = ["--tsv", named, "--source-column", "en", "--target-column", "es"]
+    groups, outputs = write(tmp_path / "g", ["one", "none", "two"]), write(tmp_path / "o", ["el gato", "", "un perro"])
+    ran = works("evaluate", "--hyp", outputs, *columns, "--groups", groups, "--metrics", "exact", "--json")
+    found = {group["group"]: group["value"] for group in json.loads(ran.output)["by_group"]}
+    assert found == {"one": 100.0, "two": 0.0}
+    bare = ["--tsv", write(tmp_path / "b.tsv", rows)]
+    if "classic" not in model_folder.name:
+        assert works("align", model_folder, *columns).lines == works("align", model_folder, *bare).lines
+    assert works("score", model_folder, *columns).lines == works("score", model_folder, *bare).lines
+
+
 def test_columns_by_number_and_by_name(tmp_path):
     rows = [f"{verb}\t{form}\t{tags}" for verb, tags, form in ROWS]
     plain = read_tsv(write(tmp_path / "a.tsv", rows), source_column="1,3", target_column=2)

@@ -154,7 +154,7 @@ def _pairs(values: argparse.Namespace, *, dev: bool) -> Pairs:
     files = (chosen_files(data, dev=True) if dev else None) or required_files(data, "input")
     corpus = read_files(files, data)
     kept = {line: pair for line, *pair in zip(corpus.lines, corpus.sources, corpus.targets, strict=True)}
-    rows = [kept.get(line, ["", ""]) for line in range(1, len(corpus.lines) + len(corpus.skipped) + 1)]
+    rows = [kept.get(line, ["", ""]) for line in corpus.all_lines()]
     return [source for source, _ in rows], [target for _, target in rows]
 
 

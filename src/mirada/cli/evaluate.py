@@ -119,7 +119,7 @@ def _given(values: argparse.Namespace) -> tuple[Outputs, str]:
     if not by_line and len(hypotheses) != len(items.lines):
         lines = f"{len(items.lines)} items" + ("" if values.multi_reference else f" in {items.total} lines")
         raise DataError(f"{values.hyp} has {len(hypotheses)} lines for {lines}; they must be equal")
-    return _outputs([hypotheses[n - 1] for n in items.lines] if by_line else hypotheses, items), "bpe"
+    return _outputs([hypotheses[n - items.first] for n in items.lines] if by_line else hypotheses, items), "bpe"
 
 
 def _translated(values: argparse.Namespace) -> tuple[Outputs, str]:

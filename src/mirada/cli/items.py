@@ -25,6 +25,7 @@ class Items(NamedTuple):
     clusters: list[str]
     values: list[list[str]]
     total: int  # lines of the files, those without an item included
+    first: int = 1  # the line at which they begin
 
 
 def add_items(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +52,7 @@ def items_of_pairs(values: argparse.Namespace) -> Items:
     _say_left_out("a blank side", pairs.skipped, total)
     further = _further(values, pairs.lines)
     references = [[*own, *more] for own, more in zip(pairs.all_references(), further, strict=True)]
-    items = _with_beside(values, Items(pairs.lines, pairs.sources, references, [], [], [], total))
+    items = _with_beside(values, Items(pairs.lines, pairs.sources, references, [], [], [], total, pairs.first))
     return _merged(items) if values.multi_reference else items
 
 
@@ -138,7 +139,7 @@ def _lines_of(path: str, items: Items) -> list[str]:
     lines = read_lines(Path(path))
     if len(lines) != items.total:
         raise DataError(f"{path} has {len(lines)} lines for {items.total} lines of pairs; they must be equal")
-    return [lines[line - 1] for line in items.lines]
+    return [lines[line - items.first] for line in items.lines]
 
 
 def _merged(items: Items) -> Items:
@@ -157,6 +158,7 @@ def _merged(items: Items) -> Items:
         _at(items.clusters, firsts),
         strings,
         items.total,
+        items.first,
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from mirada.config.data import parts_of
 from mirada.config.options import DataConfig
 from mirada.data.checks.misalignment import describe_counts
-from mirada.data.references import parse_columns, references_in_records, references_in_rows
+from mirada.data.references import references_in
 from mirada.data.rows import Row, find_columns, is_blank, parse_json, parse_tsv
 from mirada.errors import ConfigError, DataError
 from mirada.files import refuse_endless
@@ -51,6 +51,11 @@ class Corpus:
     skipped: list[int]  # line numbers left out because a side is blank
     name: str
     references: list[tuple[str, ...]] = field(default_factory=list)  # further ones of each pair; empty: nobody has any
+    first: int = 1  # the line at which pairs begin: 2 below a line that names the columns
+
+    def all_lines(self) -> range:
+        """The numbers of all lines read, those of pairs left out included."""
+        return range(self.first, self.first + len(self.lines) + len(self.skipped))
 
     def all_references(self) -> list[list[str]]:
         """The target of each pair and its further references."""
@@ -171,7 +176,7 @@ def read_tsv(path: Path, *, source_column: str | int = 1, target_column: str | i
     lines = read_lines(path)
     layout = find_columns(parts_of(str(source_column)), str(target_column), lines[0], f"{path}:1")
     rows = ((n, parse_tsv(line, layout, f"{path}:{n}")) for n, line in enumerate(lines, start=1) if n > layout.header)
-    return keep_pairs(rows, str(path))
+    return replace(keep_pairs(rows, str(path)), first=1 + layout.header)
 
 
 def read_jsonl(path: Path, *, source_key: str = "source", target_key: str = "target") -> Corpus:
@@ -200,7 +205,7 @@ def split_dev(corpus: Corpus, *, size: int, seed: int) -> tuple[Corpus, Corpus]:
             f"{corpus.name}: one distinct source is too few to split off a dev set; give dev_src and dev_tgt"
         )
     wanted = min(size, max(1, len(corpus) // 10))
-    drawn = _draw([groups[source] for source in groups], wanted, seed)
+    drawn = _draw(list(groups.values()), wanted, seed)
     rest = [index for index in range(len(corpus)) if index not in drawn]
     dev = _select(corpus, sorted(drawn), [], f"{corpus.name} (dev)")
     return _select(corpus, rest, corpus.skipped, corpus.name), dev
@@ -224,8 +229,9 @@ def select(corpus: Corpus, indices: Sequence[int]) -> Corpus:
 
 def _select(corpus: Corpus, indices: list[int], skipped: list[int], name: str) -> Corpus:
     columns = [[column[i] for i in indices] for column in (corpus.sources, corpus.targets)]
-    references = [corpus.references[i] for i in indices] if corpus.references else []
-    return Corpus(columns[0], columns[1], [corpus.lines[i] for i in indices], list(skipped), name, references)
+    references = [corpus.references[i] for i in indices if corpus.references]
+    lines = [corpus.lines[i] for i in indices]
+    return Corpus(columns[0], columns[1], lines, list(skipped), name, references, corpus.first)
 
 
 class Files(NamedTuple):
@@ -258,10 +264,9 @@ def chosen_files(config: DataConfig, *, dev: bool = False) -> Files | None:
 
 def required_files(config: DataConfig, what: str) -> Files:
     """Find the files of the pairs; raises ConfigError if there are none."""
-    files = chosen_files(config)
-    if files is None:
-        raise ConfigError(f"no {what} pairs: give them as src and tgt, or tsv, or jsonl")
-    return files
+    if files := chosen_files(config):
+        return files
+    raise ConfigError(f"no {what} pairs: give them as src and tgt, or tsv, or jsonl")
 
 
 def read_files(files: Files, config: DataConfig) -> Corpus:
@@ -286,12 +291,10 @@ def load_pairs(config: DataConfig, *, seed: int) -> tuple[Corpus, Corpus]:
 
 
 def with_references(dev: Corpus, files: Files, config: DataConfig) -> Corpus:
-    """Dev pairs with the further references that options name; raises DataError as reading them does."""
+    """Dev pairs with the further references that options name; raises as reading them does."""
     column, key = config.dev_reference_column, config.dev_reference_key
     if not (column or key):
         return dev
-    path, lines = files.paths[0], read_lines(files.paths[0])
-    columns = parse_columns(column) if column else None
-    found = references_in_rows(path, lines, columns) if columns else references_in_records(path, lines, str(key))
+    found = references_in(files.paths[0], read_lines(files.paths[0]), columns=column, key=key)
     further = [(*own[1:], *found[line - 1]) for own, line in zip(dev.all_references(), dev.lines, strict=True)]
     return replace(dev, references=further)

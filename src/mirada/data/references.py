@@ -59,6 +59,13 @@ def references_in_records(path: Path, rows: Sequence[str], key: str) -> list[lis
     return found
 
 
+def references_in(path: Path, lines: Sequence[str], *, columns: str | None, key: str | None) -> list[list[str]]:
+    """Return the references of each line in columns (`parse_columns`), or else under a key; raises as these do."""
+    if columns:
+        return references_in_rows(path, lines, parse_columns(columns))
+    return references_in_records(path, lines, str(key))
+
+
 def _texts(value: Any, where: str, key: str) -> list[str]:
     texts = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):

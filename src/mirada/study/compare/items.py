@@ -96,12 +96,12 @@ def read_gold(path: str, units: Units, test: Corpus) -> GoldLines:
     Raises DataError with file:line for a bad link and for one outside its pair, and if no link is sure.
     """
     kept = {line: pair for line, *pair in zip(test.lines, test.sources, test.targets, strict=True)}
-    rows = [kept.get(line, ["", ""]) for line in range(1, len(test.lines) + len(test.skipped) + 1)]
+    rows = [kept.get(line, ["", ""]) for line in test.all_lines()]
     lines = read_lines(Path(path))
     sides = [source for source, _ in rows], [target for _, target in rows]
     if not any(parse_gold(lines, path, text_sizes(sides, units)).sure):
         raise DataError(f"{path}: no sure link (i-j) in {len(lines)} lines; AER and recall need some")
-    return GoldLines([lines[line - 1] for line in test.lines], units, path)
+    return GoldLines([lines[line - test.first] for line in test.lines], units, path)
 
 
 def to_items(test: Corpus, *, multi_reference: bool, gold: GoldLines | None = None) -> list[Item]:
