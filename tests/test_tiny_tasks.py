@@ -16,6 +16,8 @@ SHARED = {
     "valid-every": 100,
     "scheduling": "cosine",
     "warmup-steps": 50,
+    "batch-size": 64,
+    "valid-metrics": "",
     "dropout": 0,
     "label-smoothing": 0,
 }

@@ -140,3 +140,14 @@ def test_pad():
     assert ids.tolist() == [[5, 1, 1], [6, 7, 8], [1, 1, 1]]
     assert ids.dtype == torch.int64
     assert lengths.tolist() == [1, 3, 0]
+
+
+def test_a_batch_of_sentences_has_fewer_where_they_are_long():
+    """A few pairs of a thousand tokens among short ones: the padded batch never holds more than 256 a sentence."""
+    lengths = np.array([[20, 10]] * 200 + [[1000, 30]] * 40 + [[300, 300]] * 40)
+    batches = plan(lengths, BatchSize(16, False), seed=1, epoch=0)
+    assert sorted(int(i) for batch in batches for i in batch) == list(range(280))
+    sizes = [(len(batch), len(batch) * int(lengths[batch].max())) for batch in batches]
+    assert max(rows for rows, _ in sizes) == 16
+    assert max(tokens for _, tokens in sizes) <= 16 * 256
+    assert {len(batch) for batch in plan(lengths[:200], BatchSize(16, False), seed=1, epoch=0)} == {16, 8}

@@ -40,6 +40,7 @@ def config(**training: Any) -> Config:
         {"device": "cpu"},
         {"tensorboard": True},
         {"save_every": 10},
+        {"keep_best": 3},
         {"epochs": 1, "max_updates": 2, "max_minutes": 3, "patience": 4},
     ],
 )
@@ -55,16 +56,17 @@ def test_where_to_search_and_where_to_write_may_change():
 
 def test_where_the_pairs_stand_may_change():
     """Whether they are the same pairs is what their fingerprint says."""
-    other = {name: 2 if isinstance(value, int) else "x" for name, value in Config().data if name in PLACES}
-    assert set(other) == PLACES
-    assert differences(Config(), parse({"data": other})) == []
+    data = {name: 2 if isinstance(value, int) else "x" for name, value in Config().data if name in PLACES}
+    training = {name: "x" for name, _ in Config().training if name in PLACES}
+    assert {*data, *training} == PLACES
+    assert differences(Config(), parse({"data": data, "training": training})) == []
 
 
 @pytest.mark.parametrize("shape", ["cosine", "linear"])
 def test_a_schedule_with_an_end_fixes_the_end(shape):
     stored = config(scheduling=shape, max_updates=100)
     assert differences(stored, config(scheduling=shape, max_updates=200, epochs=30)) == [
-        "epochs was 20, now 30",
+        "epochs was not given, now 30",
         "max_updates was 100, now 200",
     ]
     assert differences(stored, config(scheduling=shape, max_updates=100, patience=1)) == []
@@ -85,18 +87,29 @@ def test_what_is_learned_may_not_change():
     assert differences(other, Config())[0] == "vocab_size was 100, now not given"
 
 
+# Without these the options would do nothing.
+BESIDE: dict[str, dict[str, Any]] = {
+    "early_stopping_metric": {"valid_metrics": ["bleu"]},
+    "decrease_factor": {"scheduling": "plateau"},
+    "plateau_patience": {"scheduling": "plateau"},
+    "init_vocab": {"init_from": "m"},
+}
+
+
 def test_every_other_option_of_a_training_is_fixed():
-    fixed = set(TrainingConfig.model_fields) - BUDGET
+    fixed = set(TrainingConfig.model_fields) - BUDGET - PLACES
     unusual = {
         "batch_size": 3, "batch_type": "token", "optimizer": "adamw", "learning_rate": 0.5, "weight_decay": 0.1,
         "adam_betas": [0.5, 0.5], "scheduling": "constant", "warmup_steps": 3, "decrease_factor": 0.1,
         "plateau_patience": 7, "clip_grad_norm": 3.0, "label_smoothing": 0.3, "ema_decay": 0.9, "valid_every": 5,
+        "accum_count": 2, "init_vocab": "map", "freeze": ["encoder"],
         "valid_metrics": ["bleu"], "valid_sentences": 5, "early_stopping_metric": "bleu", "seed": 9,
     }  # fmt: skip
     assert set(unusual) == fixed
     for name, value in unusual.items():
-        values = {name: value} | ({"valid_metrics": ["bleu"]} if name == "early_stopping_metric" else {})
-        assert any(change.startswith(f"{name} was ") for change in differences(config(), config(**values))), name
+        beside = BESIDE.get(name, {})
+        found = differences(config(**beside), config(**beside, **{name: value}))
+        assert any(change.startswith(f"{name} was ") for change in found), name
 
 
 # What is in a folder
@@ -129,7 +142,8 @@ def test_other_options_are_refused(folder):
     )
     message = (
         f"{folder} holds a training with other options (batch_size was 64, now 2; ema_decay was 0.0, now 0.5; "
-        "seed was 1, now 5); choose another model_dir, or give the same options to go on"
+        "seed was 1, now 5); choose another model_dir (init_from begins there with these weights), or give the same "
+        "options to go on"
     )
     with pytest.raises(TrainingError, match=f"^{re.escape(message)}$"):
         resume.read(folder, other, DATA)

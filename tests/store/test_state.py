@@ -173,7 +173,7 @@ def test_heads_are_bound_to_the_weights(tmp_path):
 
 
 def test_what_only_training_reads_may_be_changed(trained, folder):
-    edit(folder, "\n  dropout: 0.2", "\n  dropout: 0.3")
+    edit(folder, "\n  dropout: 0.3", "\n  dropout: 0.4")
     works("translate", folder, "--device", "cpu", given="a b\n")
 
 

@@ -7,7 +7,7 @@ from math import sqrt
 
 import pytest
 
-from mirada.train.schedule import Schedule, learning_rate
+from mirada.train.schedule import Schedule, learning_rate, paced
 
 SHAPES = ("constant", "inverse_sqrt", "cosine", "linear", "plateau")
 PEAK = 0.01
@@ -67,3 +67,20 @@ def test_the_rate_scales_with_the_peak():
     for shape in SHAPES:
         small, large = (learning_rate(170, Schedule(peak, 100, shape, 300)) for peak in (0.001, 1.0))
         assert large == pytest.approx(1000 * small)
+
+
+def test_by_the_clock_the_rate_falls_over_the_time_that_is_left():
+    """Ten updates a second for a minute are 600: a tenth of them to rise, the rest to fall, whatever was planned."""
+    planned = Schedule(PEAK, 400, "linear", 1_000_000)
+    assert paced(planned, 1, 0.0) == planned
+    found = [learning_rate(update, paced(planned, update, update / 600)) for update in (30, 60, 330, 600)]
+    assert found == pytest.approx([PEAK / 2, PEAK, PEAK / 2, PEAK / 100])
+    slower = paced(planned, 330, 0.75)  # only 110 more will be made
+    assert (slower.last, slower.warmup) == (440, 44)
+    assert learning_rate(330, slower) == pytest.approx(PEAK * 110 / 396)
+
+
+def test_by_the_clock_no_more_is_planned_than_was_asked_for():
+    planned = Schedule(PEAK, 10, "linear", 500)
+    assert paced(planned, 100, 0.01).last == 500
+    assert paced(planned, 100, 0.01).warmup == 10

@@ -6,8 +6,9 @@ import gzip
 import io
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from cli_tools import flags, mirada, one_line, refusal, works, write, write_pair
 from mirada.config.configfile import load
 from mirada.store import checkpoint
 from mirada.store.checkpoint import read_archive
-from mirada.train import loop
+from mirada.train import loop, setup
 from mirada.train.interrupts import InterruptedTrainingError
 from mirada.train.loop import train
 from training_tools import PAIRS, SMALL, assert_same, best, different, losses_rise, progress, trains, write_data
@@ -45,7 +46,7 @@ class Asking:
     def note(self, line: str) -> None:
         self.notes.append(line)
 
-    def start(self, name: str, total: int, done: int) -> None:
+    def start(self, name: str, total: int | None, done: int) -> None:
         pass
 
     def update(self, done: int, tokens: int, loss: float) -> None:
@@ -152,7 +153,7 @@ def test_asked_to_stop_in_the_middle_of_a_line(data, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(paper), encoding="utf-8"))
     with pytest.raises(InterruptedTrainingError, match=r"^stopped after update 5, saved in "):
         train(config.model_copy(update=changes))
-    assert paper.written.count(b"\n") == 4
+    assert paper.written.count(b"\n") == 5
 
 
 def test_the_seed_decides(data, tmp_path):
@@ -175,8 +176,8 @@ def test_what_has_ended_is_left_as_it_is(data, tmp_path):
 def test_other_options_and_other_data_are_refused(data, tmp_path):
     folder, options = tmp_path / "m", SMALL | data | {"model-dir": tmp_path / "m", "max-updates": 3}
     trains(folder, data, {"max-updates": 3})
-    end = "choose another model_dir, or give the same options to go on"
-    said = f"{folder} holds a training with other options (dropout was 0.2, now 0.0; hidden_size was 8, now 6); {end}"
+    end = "choose another model_dir (init_from begins there with these weights), or give the same options to go on"
+    said = f"{folder} holds a training with other options (dropout was 0.3, now 0.0; hidden_size was 8, now 6); {end}"
     assert refusal("train", *flags(options | {"hidden-size": 6, "dropout": 0})) == said
     write_pairs(tmp_path / "tsv", PAIRS[:49])
     said = f"{folder} was trained on other pairs: the data files have changed; choose another model_dir"
@@ -235,6 +236,48 @@ def test_until_the_time_is_over(data, tmp_path):
     for _ in range(2):
         assert "stopped: 1e-06 minutes; " in trains(tmp_path / "m", data, {"max-minutes": 1e-6})
         assert progress(tmp_path / "m")["updates"] == 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that training reads, on which an update takes a second and a validation three."""
+    now, collate, dev_loss = [0.0], loop.collate, loop.dev_loss
+
+    def later(seconds: float, work: Callable[..., object]) -> Callable[..., object]:
+        def done(*arguments: object) -> object:
+            now[0] += seconds
+            return work(*arguments)
+
+        return done
+
+    for module in (loop, setup):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(loop, "collate", later(1, collate))
+    monkeypatch.setattr(loop, "dev_loss", later(3, dev_loss))
+    return now
+
+
+def test_a_minute_lasts_a_minute(data, tmp_path, clock):
+    """The last validation included: a fifth of the time at most goes to validations, the first after a tenth."""
+    assert "stopped: 1 minutes; " in trains(tmp_path / "m", data, {"max-minutes": 1})
+    assert 55 < clock[0] <= 60
+    found = progress(tmp_path / "m")
+    assert found["validated"] == found["updates"]
+    assert found["updates"] + 3 * len(found["validations"]) == clock[0]
+    assert [row["update"] for row in found["validations"]][:3] == [6, 18, 30]  # 3 s each want 12 s between them
+    stored = load(tmp_path / "m" / checkpoint.CONFIG).training
+    assert (stored.scheduling, stored.epochs) == ("linear", None)
+
+
+def test_a_training_by_the_clock_goes_on_exactly(data, tmp_path, clock):
+    """What was measured is saved: the rates of the second part are those of a training that was never stopped."""
+    options = data | RANDOM | {"max-minutes": 0.5}
+    trains(tmp_path / "whole", options)
+    config = load(tmp_path / "whole" / checkpoint.CONFIG).model_copy(update={"model_dir": str(tmp_path / "halves")})
+    with pytest.raises(InterruptedTrainingError):
+        train(config, monitor=Asking(9, signal.SIGINT))
+    trains(tmp_path / "halves", options)
+    assert_same(tmp_path / "whole", tmp_path / "halves")
 
 
 def test_until_nothing_gets_better(data, tmp_path):

@@ -13,7 +13,7 @@ from mirada.data.batches import BatchSize, Encoded, collate
 from mirada.data.corpus import Corpus
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.errors import ConfigError
-from mirada.train.validation import check_metrics, dev_loss, dev_metrics
+from mirada.train.validation import Sample, check_metrics, dev_loss, dev_metrics, draw_sample
 from mirada.translator import Translator
 
 CPU = torch.device("cpu")
@@ -73,18 +73,35 @@ def test_a_hopeless_model_has_a_finite_perplexity(translator):
     assert log(found["ppl"]) == pytest.approx(100)
 
 
-def test_metrics_are_of_greedy_output_for_the_first_sentences(translator):
-    dev = dev_set(translator)
-    greedy = SearchConfig(beam_size=1)
-    outputs = [found[0].text for found in translator.search(tiny.SOURCES, options=greedy)]
+@pytest.mark.parametrize("search", [{"beam_size": 1}, {"beam_size": 4, "max_output_length": 3}], ids=str)
+def test_metrics_are_of_what_the_models_own_search_finds(search, translator):
+    dev, options = dev_set(translator), SearchConfig(**search)
+    outputs = [found[0].text for found in translator.search(tiny.SOURCES, options=options)]
     references = [*outputs[:4], "something else", "and else"]
     texts = Corpus(tiny.SOURCES, references, list(range(6)), [], "dev")
-    names = ["exact", "bleu"]
-    found = dev_metrics(translator.model, dev, texts, translator.target_tokenizer, names, 4)
-    assert found == pytest.approx({"exact": 100, "bleu": 100})
-    every = dev_metrics(translator.model, dev, texts, translator.target_tokenizer, ["exact"], 500)
-    assert every == pytest.approx({"exact": 100 * 4 / 6})
-    assert dev_metrics(translator.model, dev, texts, translator.target_tokenizer, [], 4) == {}
+    sample = draw_sample(dev, texts, count=500, seed=1)
+    found = dev_metrics(translator.model, sample, translator.target_tokenizer, ["exact", "cer"], options)
+    assert found["exact"] == pytest.approx(100 * 4 / 6)
+    first = Sample(*(part[:4] for part in sample))
+    found = dev_metrics(translator.model, first, translator.target_tokenizer, ["exact", "cer"], options)
+    assert found == pytest.approx({"exact": 100, "cer": 0})
+    assert dev_metrics(translator.model, sample, translator.target_tokenizer, [], options) == {}
+
+
+def test_the_sample_is_drawn_by_the_seed_and_knows_all_targets_of_a_source():
+    """A sorted file: its first lines are all of one kind. Sources are the file's order; each stands once."""
+    names = [f"{i:03}" for i in range(100) for _ in range(2)]
+    texts = Corpus(names, [f"{name} {i % 2}" for i, name in enumerate(names)], list(range(200)), [], "dev")
+    ids = Encoded([[i, EOS] for i in range(200)], [[i] for i in range(200)])
+    found = draw_sample(ids, texts, count=30, seed=5)
+    places = [source[0] for source in found.sources]
+    assert places == sorted(places)
+    assert len(set(places)) == 30
+    assert max(places) > 150
+    assert all(place % 2 == 0 for place in places)
+    assert found.references == [[f"{names[place]} 0", f"{names[place]} 1"] for place in places]
+    assert draw_sample(ids, texts, count=30, seed=5) == found != draw_sample(ids, texts, count=30, seed=6)
+    assert len(draw_sample(ids, texts, count=500, seed=5).sources) == 100
 
 
 def test_unknown_metrics_are_met_before_the_training():

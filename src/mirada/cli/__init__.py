@@ -26,6 +26,7 @@ COMMANDS = {
     "evaluate": "quality on a test set: BLEU, chrF, TER, exact match, error rates, ROUGE, F1, by length",
     "compare": "train systems under the same conditions (or test models), and write a report",
     "bottleneck": "measure what a fixed vector costs and attention buys, in four experiments",
+    "average": "make one model of several: the mean of their weights",
     "data": "make the embedded corpus, or check a corpus before training",
     "demo": "see everything in three minutes: train four systems, translate, look at attention",
 }

@@ -50,8 +50,10 @@ class ModelConfig(Block):
     decoder: Decoder = Field("luong", description="flow: classic, bahdanau, luong or transformer")
     score: Score | None = Field(None, description="additive, dot, scaled_dot, general or concat (default: the paper's)")
     rnn_type: Literal["lstm", "gru"] = Field("lstm", description="recurrent cell of encoder and decoder")
-    embedding_dim: Width = Field(256, description="width of the embeddings; the Transformer's d_model")
-    hidden_size: Width = Field(512, description="width of the recurrent decoder's state")
+    embedding_dim: Width = Field(
+        256, description="width of the embeddings; the Transformer's d_model (unless given: by the pairs)"
+    )
+    hidden_size: Width = Field(512, description="width of the recurrent decoder's state (unless given: by the pairs)")
     encoder_hidden_size: Width | None = Field(
         None,
         description="width of one encoder direction (default: so that all directions together are hidden_size)",
@@ -95,7 +97,9 @@ class ModelConfig(Block):
     norm: Literal["pre", "post"] = Field("pre", description="transformer: layer norm before or after each part")
     tied_softmax: bool = Field(False, description="the output layer is the target embedding")
     tied_embeddings: bool = Field(False, description="source and target share one embedding (needs share_vocab)")
-    dropout: float = Field(0.2, ge=0, lt=1, description="between layers and before the output")
+    dropout: float = Field(
+        0.2, ge=0, lt=1, description="between layers and before the output (unless given: by the pairs)"
+    )
     embedding_dropout: float | None = Field(None, ge=0, lt=1, description="on embeddings (default: as dropout)")
     recurrent_dropout: float = Field(
         0.0, ge=0, lt=1, description="on the recurrent state, one mask a sentence (Gal & Ghahramani 2016)"

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mirada.data.vocabulary import BOS, EOS, PAD
 
+WIDE = 256  # padded tokens of the longer side that a batch of sentences has room for, a sentence on average
 BUCKET = 500  # batches whose sentences are shuffled together, then sorted by length
 
 
@@ -38,7 +39,7 @@ class Batch(NamedTuple):
 
 
 class BatchSize(NamedTuple):
-    """How large a batch is, in sentences or in padded tokens of the longer side."""
+    """How large a batch is, in sentences (fewer where they are long) or in padded tokens of the longer side."""
 
     size: int
     by_tokens: bool
@@ -64,13 +65,17 @@ def plan(lengths: np.ndarray, size: BatchSize, *, seed: int, epoch: int) -> list
 
 
 def cut(lengths: np.ndarray, indices: np.ndarray, size: BatchSize) -> list[np.ndarray]:
-    """Cut sorted indices into batches; by tokens, rows × longest side stays within the size (one pair at least)."""
-    if not size.by_tokens:
-        return [indices[i : i + size.size] for i in range(0, len(indices), size.size)]
+    """Cut sorted indices into batches; by tokens, rows × longest side stays within the size (one pair at least).
+
+    By sentences it stays within WIDE tokens a sentence, so that memory is bounded where a few pairs are very long.
+    """
+    rows, tokens = (len(indices), size.size) if size.by_tokens else (size.size, WIDE * size.size)
+    if len(indices) and rows * lengths.max() <= tokens:
+        return [indices[i : i + rows] for i in range(0, len(indices), rows)]
     batches, start, longest = [], 0, 0
     for i, width in enumerate(lengths.max(1)):
         longest = max(longest, int(width))
-        if i > start and longest * (i - start + 1) > size.size:
+        if i > start and (i - start == rows or longest * (i - start + 1) > tokens):
             batches.append(indices[start:i])
             start, longest = i, int(width)
     return [*batches, indices[start:]] if start < len(indices) else batches

@@ -22,6 +22,8 @@ class Progress:
     since_plateau: int = 0
     without_improvement: int = 0
     validated: int = -1  # update of the last validation
+    validated_at: float = 0.0  # seconds at the end of the last validation
+    validation_seconds: float = 0.0  # what a validation and a save took, the last time
     best_update: int = 0
     best_metrics: dict[str, float] = field(default_factory=dict)
     bad_updates: int = 0
@@ -30,10 +32,8 @@ class Progress:
 
     def note_validation(self, metrics: dict[str, float], options: TrainingConfig, judge: str) -> bool:
         """Count a validation; True if it is the best so far by the metric `judge`."""
-        from mirada.evaluation.metrics import better
-
         name = judged_by([*self.validations, metrics], judge)
-        sign = -1.0 if name == "loss" or better(name) == "lower" else 1.0
+        sign = sign_of(name)
         first = not self.best_metrics
         improved = isfinite(metrics[name]) and (first or sign * metrics[name] > sign * self.best_metrics[name])
         self.validated = self.updates
@@ -47,6 +47,13 @@ class Progress:
         if options.scheduling == "plateau" and self.since_plateau > options.plateau_patience:
             self.rate_factor, self.since_plateau = self.rate_factor * options.decrease_factor, 0
         return False
+
+
+def sign_of(metric: str) -> float:
+    """1 where a higher value is better, −1 where a lower one is."""
+    from mirada.evaluation.metrics import better
+
+    return -1.0 if metric == "loss" or better(metric) == "lower" else 1.0
 
 
 def tells_nothing(validations: Sequence[Mapping[str, float]], metric: str) -> bool:

@@ -17,14 +17,15 @@ from mirada.store.progress import Progress
 from mirada.store.state import check_tensors, read_progress
 
 # Options that may change between a training and its continuation: they say when to stop, not what is learned.
-BUDGET = {"epochs", "max_updates", "max_minutes", "patience", "device", "tensorboard", "save_every"}
+BUDGET = {"epochs", "max_updates", "max_minutes", "patience", "device", "tensorboard", "save_every", "keep_best"}
 # Where the pairs stand, and how they are read: whether they are the same pairs, their fingerprint says.
 PLACES = {
     *(f"{part}{name}" for part in ("", "dev_") for name in ("src", "tgt", "tsv", "jsonl")),
     *("source_column", "target_column", "source_key", "target_key", "dev_size"),
+    *("init_from", "source_embeddings", "target_embeddings"),
 }
 # … unless the schedule's shape depends on the last update.
-ENDING = {"epochs", "max_updates"}
+ENDING = {"epochs", "max_updates", "max_minutes"}
 
 
 class Saved(NamedTuple):
@@ -89,7 +90,7 @@ def read(folder: Path, config: Config, data: str) -> Saved | None:
     if changes:
         raise TrainingError(
             f"{folder} holds a training with other options ({'; '.join(changes[:3])}); "
-            "choose another model_dir, or give the same options to go on"
+            "choose another model_dir (init_from begins there with these weights), or give the same options to go on"
         )
     if not (folder / checkpoint.RESUME).exists():
         return None

@@ -31,7 +31,11 @@ def read_progress(note: Mapping[str, Any], metrics: Iterable[str], where: str) -
     wrong += [
         name for name in ("epoch", "best_update", "validated", "bad_updates") if getattr(found, name) > found.updates
     ]
-    wrong += ["rate_factor"] * (not 0 < found.rate_factor <= 1) + ["seconds"] * (not 0 <= found.seconds < float("inf"))
+    wrong += ["rate_factor"] * (not 0 < found.rate_factor <= 1) + [
+        name
+        for name in ("seconds", "validated_at", "validation_seconds")
+        if not 0 <= getattr(found, name) < float("inf")
+    ]
     wrong += ["without_improvement"] * (found.without_improvement > len(found.validations))
     expected = {*MEASURES, *metrics}
     rows = [set(row) for row in found.validations]

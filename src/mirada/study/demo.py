@@ -39,6 +39,7 @@ TRAINING = {
     "label_smoothing": 0.0,
     "epochs": 3,
     "max_updates": UPDATES,
+    "valid_metrics": (),
 }
 PAIRS, LONGEST, EDGES = 8000, 20, (4, 8, 12, 16)
 QUESTION = "How are you?"

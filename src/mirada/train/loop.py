@@ -26,9 +26,10 @@ from mirada.store import checkpoint, resume
 from mirada.store.progress import judged_by, tells_nothing
 from mirada.train.batch_loss import batch_loss
 from mirada.train.interrupts import InterruptedTrainingError, listening
+from mirada.train.kept import keep_best
 from mirada.train.log import History
 from mirada.train.progress import Monitor
-from mirada.train.schedule import learning_rate
+from mirada.train.schedule import learning_rate, paced
 from mirada.train.setup import Run, batch_size, set_up
 from mirada.train.validation import dev_loss, dev_metrics
 
@@ -103,23 +104,28 @@ def _enough_memory() -> Iterator[None]:
 def _loop(run: Run) -> None:
     options, progress = run.config.training, run.progress
     device = run.model.output.weight.device
-    run.monitor.start(run.config.model.decoder, run.schedule.last, progress.updates)
+    total = None if run.length.seconds else run.length.updates
+    run.monitor.start(run.config.model.decoder, total, progress.updates)
     begun = time.monotonic() - progress.seconds
     while not (reason := _finished(run)):
         pairs = encode_epoch(run.config.data, run.data, seed=options.seed, epoch=progress.epoch)
         batches = plan(pair_lengths(pairs), batch_size(run.config), seed=options.seed, epoch=progress.epoch)
         while progress.position < len(batches) and not (reason := _finished(run)):
-            batch = collate(pairs, batches[progress.position], device)
+            chosen = batches[progress.position : progress.position + options.accum_count]
             run.model.train()
-            _update(run, batch)
-            progress.position += 1
+            _update(run, [collate(pairs, indices, device) for indices in chosen])
+            progress.position += len(chosen)
             progress.seconds = time.monotonic() - begun
             at_end = progress.position == len(batches)
-            validated = _due(options.valid_every, progress.updates, at_end)
+            validated = _validation_due(run, at_end)
             if validated:
                 _validate(run)
+                progress.validated_at = time.monotonic() - begun
+                progress.validation_seconds = progress.validated_at - progress.seconds
+                progress.seconds = progress.validated_at
             stop = run.stop.number  # asked once: a signal that comes later waits for the next update
-            if validated or _due(options.save_every, progress.updates, False) or stop:
+            save_due = options.save_every is not None and progress.updates % options.save_every == 0
+            if validated or save_due or stop:
                 _save(run)
             if stop:
                 raise InterruptedTrainingError(
@@ -135,20 +141,19 @@ def _loop(run: Run) -> None:
     run.monitor.note(f"stopped: {reason}; best {_say(progress.best_metrics)} after update {progress.best_update}")
 
 
-def _update(run: Run, batch: Batch) -> None:
-    """One step of gradient descent on the mean loss of the batch's real target tokens."""
+def _update(run: Run, batches: list[Batch]) -> None:
+    """One step of gradient descent on the mean loss of the batches' real target tokens."""
     options, progress = run.config.training, run.progress
     progress.updates += 1
-    rate = learning_rate(progress.updates, run.schedule) * progress.rate_factor
+    seconds = run.length.seconds
+    schedule = paced(run.schedule, progress.updates, progress.seconds / seconds if seconds else 0)
+    rate = learning_rate(progress.updates, schedule) * progress.rate_factor
     for group in run.optimizer.param_groups:
         group["lr"] = rate
-    coverage = options.coverage_weight if run.config.model.coverage else 0.0
-    smoothing = options.label_smoothing
-    loss = batch_loss(run.model, batch, smoothing=smoothing, divisor=batch.tokens, coverage=coverage)
     run.optimizer.zero_grad(set_to_none=True)
-    loss.smoothed.backward()
+    tokens = sum(batch.tokens for batch in batches)
+    value = sum(_gradients(run, batch, tokens) for batch in batches)
     norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), options.clip_grad_norm)
-    value = float(loss.nll) / batch.tokens
     if not (np.isfinite(value) and bool(torch.isfinite(norm))):
         return _skip_update(run)
     progress.bad_in_a_row = 0
@@ -157,8 +162,17 @@ def _update(run: Run, batch: Batch) -> None:
         decay = min(options.ema_decay, (1 + progress.updates) / (10 + progress.updates))
         for name, weights in checkpoint.weights_of(run.model).items():
             run.average[name].lerp_(weights, 1 - decay)
-    run.monitor.update(progress.updates, batch.tokens, value)
+    run.monitor.update(progress.updates, tokens, value)
     return None
+
+
+def _gradients(run: Run, batch: Batch, tokens: int) -> float:
+    """Add to the gradients this batch's part of a loss over so many tokens; returns its part of the mean −log p."""
+    options = run.config.training
+    coverage = options.coverage_weight if run.config.model.coverage else 0.0
+    loss = batch_loss(run.model, batch, smoothing=options.label_smoothing, divisor=tokens, coverage=coverage)
+    loss.smoothed.backward()
+    return float(loss.nll) / tokens
 
 
 def _skip_update(run: Run) -> None:
@@ -184,14 +198,14 @@ def _validate(run: Run) -> None:
         checkpoint.put_weights(run.model, run.average)
     run.model.eval()
     metrics = dev_loss(run.model, run.data.dev, batch_size(run.config), run.model.output.weight.device)
-    metrics |= dev_metrics(
-        run.model, run.data.dev, run.data.dev_texts, run.target, options.valid_metrics, options.valid_sentences
-    )
+    metrics |= dev_metrics(run.model, run.sample, run.target, options.valid_metrics, run.config.search)
     improved = progress.note_validation(metrics, options, run.judge)
     history = History(run.folder, tensorboard=options.tensorboard)
     if improved:
         note = {"metrics": metrics, "updates": progress.updates, "best": True}
         checkpoint.write_model(run.folder, run.model, note, run.config)
+    if options.keep_best:
+        keep_best(run.folder, run.model, run.config, progress.validations, run.judge)
     if run.average:
         checkpoint.put_weights(run.model, own)
     history.write(progress.validations)
@@ -213,19 +227,26 @@ def _save(run: Run) -> None:
 def _finished(run: Run) -> str:
     """Why training ends here, or an empty string."""
     options, progress = run.config.training, run.progress
-    if progress.epoch >= options.epochs:
-        return f"{options.epochs} epochs"
+    if progress.epoch >= run.length.epochs:
+        return f"{run.length.epochs} epochs"
     if options.max_updates is not None and progress.updates >= options.max_updates:
         return f"{options.max_updates} updates"
-    if options.max_minutes is not None and progress.seconds >= 60 * options.max_minutes:
+    kept_back = 1.1 * progress.validation_seconds  # for the last validation, with room
+    if run.length.seconds is not None and progress.updates and progress.seconds + kept_back >= run.length.seconds:
         return f"{options.max_minutes:g} minutes"
     if progress.without_improvement >= options.patience:
         return f"no better {judged_by(progress.validations, run.judge)} in {options.patience} validations"
     return ""
 
 
-def _due(every: int | None, updates: int, at_end: bool) -> bool:
-    return at_end if every is None else updates % every == 0
+def _validation_due(run: Run, at_end: bool) -> bool:
+    """After so many updates; by the clock each tenth of the time, but at most a fifth of the time; else each epoch."""
+    progress, length = run.progress, run.length
+    if length.valid_every is not None:
+        return progress.updates % length.valid_every == 0
+    if length.seconds is not None:
+        return progress.seconds - progress.validated_at >= max(length.seconds / 10, 4 * progress.validation_seconds)
+    return at_end
 
 
 def _say(metrics: dict[str, float]) -> str:

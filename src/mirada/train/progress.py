@@ -31,8 +31,8 @@ class Monitor:
         except OSError:  # nobody reads it any more (`| head`): that is the end of the notes, not of the training
             self.quiet = True
 
-    def start(self, name: str, total: int, done: int) -> None:
-        """Begin a bar of `total` updates, `done` of which are done."""
+    def start(self, name: str, total: int | None, done: int) -> None:
+        """Begin a bar of `total` updates (None: as many as the time allows), `done` of which are done."""
         self._since = (time.monotonic(), 0)
         if self.quiet or not sys.stderr.isatty():
             return

@@ -15,6 +15,17 @@ class Schedule(NamedTuple):
     last: int
 
 
+def paced(schedule: Schedule, update: int, done: float) -> Schedule:
+    """The schedule of a training that ends by the clock, when `update` updates have taken the share `done` of its time.
+
+    Its last update is the one that is reached at this pace; the warm-up is a tenth of all at most.
+    """
+    if not done:
+        return schedule
+    last = max(update, min(schedule.last, round(update / done)))
+    return schedule._replace(last=last, warmup=min(schedule.warmup, last // 10))
+
+
 def learning_rate(update: int, schedule: Schedule) -> float:
     """Rate of update 1, 2, …: a linear rise over the warm-up, then the shape (plateau's factor is applied outside).
 

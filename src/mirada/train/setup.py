@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 
 from mirada.config.options import Config
 from mirada.data.batches import BatchSize, pair_lengths, plan
+from mirada.data.preparing import Corpora, Tokenizers
 from mirada.data.tokenizer import Tokenizer
 from mirada.devices import choose_device
 from mirada.errors import TrainingError
@@ -16,10 +18,13 @@ from mirada.models import AnyModel, build_model
 from mirada.store import checkpoint, resume
 from mirada.store.progress import Progress
 from mirada.train import prepare
+from mirada.train.beginning import adopt, begin, first_tokenizers, freeze
+from mirada.train.choices import Length, choose, choose_judge, choose_metrics, plan_length
+from mirada.train.choices import describe as say_length
 from mirada.train.interrupts import StopRequest
 from mirada.train.progress import Monitor
 from mirada.train.schedule import Schedule
-from mirada.train.validation import check_metrics
+from mirada.train.validation import Sample, check_metrics, draw_sample
 
 
 @dataclass
@@ -35,7 +40,9 @@ class Run:
     data: prepare.Prepared
     target: Tokenizer
     schedule: Schedule
+    length: Length
     monitor: Monitor
+    sample: Sample  # of dev, for the metrics
     judge: str  # what says which model is the best: loss, or a metric that can measure this text
     stop: StopRequest = field(default_factory=StopRequest)
 
@@ -43,20 +50,23 @@ class Run:
 def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     """Read the data, make (or take up again) tokenisers, model and optimiser."""
     check_metrics(config.training)
+    begun = time.monotonic()
     corpora = prepare.read(config)
-    choices = prepare.choices(config, corpora)
-    config = prepare.resolve(config, corpora)
+    config, notes = _in_force(config, folder, corpora)
     data_hash = prepare.fingerprint(corpora)
     saved = resume.read(folder, config, data_hash)
     if saved is None:
         _refuse_finished(folder)
-        source, target = prepare.learn_tokenizers(config, corpora[0])
+        tokenizers = first_tokenizers(config, corpora[0])
     else:
-        source, target = checkpoint.read_tokenizers(folder, config)
-    data = prepare.encode(config, corpora, (source, target))
-    torch.manual_seed(config.training.seed)
-    device = choose_device(config.training.device)
-    model = build_model(config.model, source_vocab=len(source), target_vocab=len(target)).to(device)
+        tokenizers = checkpoint.read_tokenizers(folder, config)
+    data, options = prepare.encode(config, corpora, tokenizers), config.training
+    model, begun_with = _model(config, tokenizers, fresh=saved is None)
+    sample = draw_sample(data.dev, data.dev_texts, count=options.valid_sentences, seed=options.seed)
+    judge, doubt = choose_judge(options.early_stopping_metric, sample.references)
+    batches = len(plan(pair_lengths(data.train), batch_size(config), seed=options.seed, epoch=0))
+    updates = -(-batches // options.accum_count)  # of an epoch
+    length = plan_length(options, updates, time.monotonic() - begun)
     run = Run(
         config,
         folder,
@@ -65,21 +75,47 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
         {},
         Progress(data_hash),
         data,
-        target,
-        _schedule(config, data),
+        tokenizers[1],
+        Schedule(options.learning_rate, length.warmup, options.scheduling, length.updates),
+        length,
         monitor,
-        config.training.early_stopping_metric,
+        sample,
+        judge,
     )
-    if config.training.ema_decay:
+    if options.ema_decay:
         run.average = {name: weights.clone() for name, weights in checkpoint.weights_of(model).items()}
     if saved is None:
-        checkpoint.write_start(folder, config, source, target)
+        checkpoint.write_start(folder, config, *tokenizers)
     else:
         run.progress = resume.restore(saved, model, run.optimizer, run.average)
         checkpoint.write_options(folder, config)
-    for note in [*choices, *data.notes, describe(run, len(source))]:
+    told = (*data.notes, describe(run, len(tokenizers[0])), *begun_with, *notes, *doubt)
+    for note in (*told, say_length(options, length, updates)):
         monitor.note(note)
     return run
+
+
+def _in_force(config: Config, folder: Path, corpora: Corpora) -> tuple[Config, list[str]]:
+    """The options with what was left to the data, or to the model to begin with; and what was chosen, in words."""
+    if config.training.init_from:
+        going_on = (folder / checkpoint.CONFIG).exists()
+        config = adopt(config, folder if going_on else Path(config.training.init_from).expanduser())
+    given = config.training.model_fields_set
+    config, sizes = choose(config, len(corpora[0]))
+    notes = [*prepare.choices(config, corpora), *sizes]
+    config = prepare.resolve(config, corpora)
+    return config if "valid_metrics" in given else choose_metrics(config, corpora[0].targets), notes
+
+
+def _model(config: Config, tokenizers: Tokenizers, *, fresh: bool) -> tuple[AnyModel, list[str]]:
+    """The model on its device, a fresh one with what the options let it begin with; and that in words."""
+    torch.manual_seed(config.training.seed)
+    device = choose_device(config.training.device)
+    source, target = map(len, tokenizers)
+    model = build_model(config.model, source_vocab=source, target_vocab=target).to(device)
+    notes = begin(config, model, tokenizers) if fresh else []
+    freeze(model, config.training.freeze)
+    return model, notes
 
 
 def _refuse_finished(folder: Path) -> None:
@@ -111,13 +147,6 @@ def _optimizer(config: Config, model: AnyModel) -> torch.optim.Optimizer:
         weight_decay=options.weight_decay,
         fused=True,
     )
-
-
-def _schedule(config: Config, data: prepare.Prepared) -> Schedule:
-    options = config.training
-    an_epoch = len(plan(pair_lengths(data.train), batch_size(config), seed=options.seed, epoch=0))
-    last = min(options.epochs * an_epoch, options.max_updates or options.epochs * an_epoch)
-    return Schedule(options.learning_rate, options.warmup_steps, options.scheduling, last)
 
 
 def batch_size(config: Config) -> BatchSize:

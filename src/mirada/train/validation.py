@@ -1,9 +1,10 @@
-"""How good a model is on the dev set: loss, perplexity, accuracy, and the task's metrics on greedy output."""
+"""How good a model is on the dev set: loss, perplexity, accuracy, and the task's metrics on what it writes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -43,21 +44,47 @@ def dev_loss(model: Model, dev: Encoded, size: BatchSize, device: torch.device) 
     return {"loss": nll, "ppl": math.exp(min(nll, 100.0)), "accuracy": 100 * correct}
 
 
+class Sample(NamedTuple):
+    """Dev sources that are translated for the metrics, each once, with all targets that the dev set has for it."""
+
+    sources: list[list[int]]
+    references: list[list[str]]
+    copies: list[list[int]]  # as in Encoded, where the model copies
+    own: list[dict[int, str]]
+
+
+def draw_sample(dev: Encoded, texts: Corpus, *, count: int, seed: int) -> Sample:
+    """At most `count` different sources, drawn by the seed, in the file's order.
+
+    Many dev files are sorted: their beginning is no sample of them.
+    """
+    places: dict[str, list[int]] = {}
+    for place, source in enumerate(texts.sources):
+        places.setdefault(source, []).append(place)
+    groups = list(places.values())
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(groups))[:count])
+    chosen = [groups[i] for i in drawn]
+    known = texts.all_references()
+    references = [[reference for place in group for reference in known[place]] for group in chosen]
+    firsts = [group[0] for group in chosen]
+    copies = [dev.copies[place] if dev.copies else [] for place in firsts]
+    own = [dev.own[place] if dev.own else {} for place in firsts]
+    return Sample([dev.sources[place] for place in firsts], references, copies, own)
+
+
 def dev_metrics(
-    model: Model, dev: Encoded, texts: Corpus, target: Tokenizer, names: Sequence[str], count: int
+    model: Model, sample: Sample, target: Tokenizer, names: Sequence[str], search: SearchConfig
 ) -> dict[str, float]:
-    """Metrics of greedy output for the first `count` dev sources; the dev set's order is the file's."""
+    """Metrics of what the model writes for the sample, searched as `search` says: as it will be used."""
     from mirada.evaluation.metrics import evaluate
 
     if not names:
         return {}
     device = model.output.weight.device
-    copies, own = dev.copies or [[]] * len(dev.sources), dev.own or [{}] * len(dev.sources)
-    requests = [Request(source, [], i, tuple(copies[i])) for i, source in enumerate(dev.sources[:count])]
-    found = search_all(model, requests, SearchConfig(beam_size=1), batch_size=64, device=device)
+    requests = [Request(source, [], i, tuple(sample.copies[i])) for i, source in enumerate(sample.sources)]
+    found = search_all(model, requests, search, batch_size=64, device=device)
     outputs = [
-        target.join(written_token(i, own[n], target) for i in hypotheses[0].tokens if i == UNK or i > EOS)
+        target.join(written_token(i, sample.own[n], target) for i in hypotheses[0].tokens if i == UNK or i > EOS)
         for n, hypotheses in enumerate(found)
     ]
-    measured = evaluate(outputs, texts.all_references()[:count], list(names))
-    return {metric.name: metric.value for metric in measured}
+    return {metric.name: metric.value for metric in evaluate(outputs, sample.references, list(names))}

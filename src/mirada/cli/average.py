@@ -1,0 +1,35 @@
+"""`mirada average`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mirada.cli.flags import Parser
+from mirada.errors import ConfigError
+
+EPILOG = """example:
+  mirada train --tsv words.tsv --model-dir runs/g2p --keep-best 5
+  mirada average runs/g2p/kept/* --out runs/g2p-mean
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Write the mean of several models, and say where it is."""
+    parser = Parser(
+        "average",
+        "Make one model of several of one training: the mean of their weights.",
+        usage="mirada average MODEL MODEL … --out MODEL",
+        epilog=EPILOG,
+    )
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="model folders of equal options and vocabularies")
+    parser.add_argument("--out", required=True, help="folder of the new model")
+    values = parser.read(arguments)
+    if len(values.models) < 2:
+        raise ConfigError("one model is its own mean; give two or more")
+
+    from mirada.store.averaging import average_models
+
+    average_models([Path(name).expanduser() for name in values.models], out := Path(values.out).expanduser())
+    print(out)
+    return 0

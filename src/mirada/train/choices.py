@@ -1,0 +1,134 @@
+"""What is chosen from the number of pairs where it is not given: how wide, how careful, how large a batch, how long.
+
+Measured on inflection (700 and 10,000 pairs), translation (3,000 pairs) and questions (18,000): see docs/training.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from mirada.config.configfile import changed
+from mirada.config.options import Config, ModelConfig, TrainingConfig
+from mirada.errors import ConfigError
+from mirada.evaluation.measurable import cannot_measure
+
+UPDATES = 3000  # a plan has so many at least, however few the pairs
+EPOCHS = 20  # … and so many passes
+WARMUP = 400  # updates, or a tenth of the plan
+VALIDATIONS = 25  # in a plan, about, where an epoch is shorter than that
+ENDLESS = 1_000_000
+SYMBOLS = 300  # different words of targets that are symbols, not texts, at most
+LONG = 40  # characters of a target that is a text
+
+
+class Sizes(NamedTuple):
+    """What suits a number of pairs."""
+
+    below: int  # pairs
+    embedding_dim: int
+    hidden_size: int
+    ff_size: int
+    dropout: float
+    batch_size: int
+
+
+SIZES = (
+    Sizes(2_000, 128, 256, 512, 0.3, 16),
+    Sizes(20_000, 128, 256, 512, 0.3, 32),
+    Sizes(100_000, 256, 512, 1024, 0.2, 64),
+    Sizes(1 << 60, 256, 512, 1024, 0.1, 64),
+)
+TOKENS = 4096  # batch_size where it counts tokens
+
+
+class Length(NamedTuple):
+    """How long a training is: updates or time, and how they are divided."""
+
+    epochs: int
+    updates: int  # of all epochs, or fewer if fewer were asked for
+    seconds: float | None
+    warmup: int
+    valid_every: int | None  # updates; None: each epoch, or a tenth of the time
+
+
+def choose(config: Config, pairs: int) -> tuple[Config, list[str]]:
+    """Fill in what was not given; returns also a line for each kind of choice, with its reason and who overrides it."""
+    sizes = next(sizes for sizes in SIZES if pairs < sizes.below)
+    training = config.training
+    model, widths = _sized(config.model, sizes)
+    how: dict[str, Any] = {"batch_size": TOKENS if training.batch_type == "token" else sizes.batch_size}
+    if training.max_minutes is not None:
+        how |= {"scheduling": "linear", "patience": ENDLESS}
+    how = {name: value for name, value in how.items() if name not in training.model_fields_set}
+    values = {"model": model.model_dump(), "training": changed(training, how).model_dump()}
+    shown = {name: value for name, value in {**widths, **how}.items() if name != "patience"}
+    return changed(config, values), [_said(pairs, shown)] if shown else []
+
+
+def _sized(model: ModelConfig, sizes: Sizes) -> tuple[ModelConfig, dict[str, Any]]:
+    """The model in the sizes that were not given; where those that were rule the widths out, only its dropout."""
+    own = {"ff_size"} if model.decoder == "transformer" else {"hidden_size"}
+    wanted = {name: getattr(sizes, name) for name in ("embedding_dim", *own, "dropout")}
+    wanted = {name: value for name, value in wanted.items() if name not in model.model_fields_set}
+    try:
+        return changed(model, wanted), wanted
+    except ConfigError:
+        wanted = {name: value for name, value in wanted.items() if name == "dropout"}
+        return changed(model, wanted), wanted
+
+
+def choose_metrics(config: Config, targets: Sequence[str]) -> Config:
+    """Report the metric that fits the targets: exact for symbols and single words, BLEU and chrF for texts."""
+    kind, some = config.data.target_tokenizer, targets[:: max(1, len(targets) // 2000)]
+    words = [text.split() for text in some]
+    single = median(map(len, words)) < 2
+    few = len({word for row in words for word in row}) <= SYMBOLS
+    short = median(map(len, some)) <= LONG
+    symbols = single and short if kind == "char" else kind == "word" and (single or few)
+    metrics = ("exact",) if symbols else ("bleu", "chrf")
+    fitting = [name for name in metrics if not cannot_measure(name, [[text] for text in some])]
+    values = {"valid_metrics": fitting}
+    return changed(config, {"training": changed(config.training, values).model_dump()})
+
+
+def choose_judge(metric: str, references: Sequence[Sequence[str]]) -> tuple[str, list[str]]:
+    """What says which model is the best: the metric asked for, or the loss where that cannot measure the texts."""
+    doubt = "" if metric == "loss" else cannot_measure(metric, references)
+    return ("loss", [f"{doubt}; the loss says what is best"]) if doubt else (metric, [])
+
+
+def plan_length(options: TrainingConfig, batches: int, spent: float) -> Length:
+    """The length of a training whose epoch has so many batches, and which has `spent` seconds behind it already."""
+    updates = options.max_updates or (ENDLESS if options.max_minutes else UPDATES)
+    epochs = options.epochs or max(EPOCHS, -(-updates // batches))
+    updates = min(epochs * batches, options.max_updates or epochs * batches)
+    warmup = min(WARMUP, updates // 10) if options.warmup_steps is None else options.warmup_steps
+    seconds = None if options.max_minutes is None else max(1e-9, 60 * options.max_minutes - spent)
+    every = options.valid_every
+    if every is None and seconds is None and batches < updates // VALIDATIONS:
+        every = updates // VALIDATIONS
+    return Length(epochs, updates, seconds, warmup, every)
+
+
+def describe(options: TrainingConfig, length: Length, batches: int) -> str:
+    """One line about what was planned, and which options say otherwise."""
+    if length.seconds is not None:
+        ends = f"until {options.max_minutes:g} minutes are over, {batches:,} updates an epoch"
+    else:
+        ends = f"{length.updates:,} updates at most, {batches:,} an epoch"
+    every = "each epoch" if length.seconds is None else "each tenth of the time"
+    every = f"every {length.valid_every:,} updates" if length.valid_every else every
+    tenth = "" if length.seconds is None else " (or a tenth of all)"
+    return (
+        f"plan: {ends}, the first {length.warmup:,}{tenth} with a rising rate, then {options.scheduling}; "
+        f"validation {every} "
+        "(--epochs, --max-updates, --max-minutes, --warmup-steps, --scheduling, --valid-every say otherwise)"
+    )
+
+
+def _said(pairs: int, shown: dict[str, Any]) -> str:
+    choices = ", ".join(f"{name} {value}" for name, value in shown.items())
+    flags = ", ".join(f"--{name.replace('_', '-')}" for name in shown)
+    return f"chosen for {pairs:,} pairs: {choices} ({flags} say otherwise)"

@@ -1,0 +1,124 @@
+"""What is chosen from the number of pairs, what never is, and how long a training is planned to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mirada.config.configfile import parse
+from mirada.config.options import Config, TrainingConfig
+from mirada.train.choices import ENDLESS, Length, choose, choose_judge, choose_metrics, describe, plan_length
+
+
+def chosen(pairs: int, **blocks: dict[str, Any]) -> Config:
+    return choose(parse(blocks), pairs)[0]
+
+
+def sizes(config: Config) -> tuple[int, int, float, int]:
+    model = config.model
+    return model.embedding_dim, model.hidden_size, model.dropout, config.training.batch_size
+
+
+def test_more_pairs_make_wider_models_larger_batches_and_less_dropout():
+    found = [sizes(chosen(pairs)) for pairs in (700, 10_000, 50_000, 1_000_000)]
+    for side in (0, 1, 3):
+        column = [row[side] for row in found]
+        assert column == sorted(column)
+    assert [row[2] for row in found] == sorted((row[2] for row in found), reverse=True)
+    assert found[0] != found[-1]
+
+
+def test_what_is_given_stays():
+    given = {"model": {"hidden_size": 77, "dropout": 0.05}, "training": {"batch_size": 5}}
+    found, notes = choose(parse(given), 700)
+    assert (found.model.hidden_size, found.model.dropout, found.training.batch_size) == (77, 0.05, 5)
+    assert found.model.embedding_dim == 128
+    assert notes == ["chosen for 700 pairs: embedding_dim 128 (--embedding-dim say otherwise)"]
+    everything = parse({**parse({}).model_dump(), "model": {**parse({}).model.model_dump(), "hidden_size": 77}})
+    assert choose(everything, 700) == (everything, [])
+
+
+def test_the_choices_are_said_with_the_options_that_override_them():
+    assert choose(parse({}), 700)[1] == [
+        "chosen for 700 pairs: embedding_dim 128, hidden_size 256, dropout 0.3, batch_size 16 "
+        "(--embedding-dim, --hidden-size, --dropout, --batch-size say otherwise)"
+    ]
+    (line,) = choose(parse({"model": {"decoder": "transformer"}, "training": {"max_minutes": 5}}), 5_000_000)[1]
+    assert line.startswith("chosen for 5,000,000 pairs: embedding_dim 256, ff_size 1024, dropout 0.1, batch_size 64, ")
+    assert "scheduling linear" in line
+
+
+def test_widths_that_others_rule_out_are_not_chosen():
+    """With tied_softmax Luong's two widths are one: the chosen embedding would not fit what was given."""
+    tied = chosen(700, model={"tied_softmax": True, "embedding_dim": 512})
+    assert (tied.model.embedding_dim, tied.model.hidden_size, tied.model.dropout) == (512, 512, 0.3)
+
+
+def test_by_the_clock_the_rate_falls_and_nothing_else_stops():
+    found = chosen(700, training={"max_minutes": 5}).training
+    assert (found.scheduling, found.patience) == ("linear", ENDLESS)
+    given = chosen(700, training={"max_minutes": 5, "scheduling": "constant", "patience": 3}).training
+    assert (given.scheduling, given.patience) == ("constant", 3)
+
+
+def test_a_batch_of_tokens_holds_thousands():
+    assert chosen(700, training={"batch_type": "token"}).training.batch_size == 4096
+
+
+@pytest.mark.parametrize(
+    ("options", "batches", "expected"),
+    [
+        ({}, 44, Length(69, 3036, None, 303, 121)),  # few pairs: 3,000 updates at least, warm-up a tenth of them
+        ({}, 1000, Length(20, 20_000, None, 400, None)),  # twenty passes, each validated
+        ({"epochs": 3}, 44, Length(3, 132, None, 13, None)),
+        ({"max_updates": 500}, 44, Length(20, 500, None, 50, None)),
+        ({"max_updates": 9000}, 44, Length(205, 9000, None, 400, 360)),  # as many passes as that takes
+        ({"max_updates": 9000, "epochs": 2}, 44, Length(2, 88, None, 8, None)),
+        ({"warmup_steps": 7, "valid_every": 5}, 44, Length(69, 3036, None, 7, 5)),
+        ({"max_minutes": 2.0}, 44, Length(22_728, 1_000_032, 110.0, 400, None)),
+    ],
+)
+def test_the_plan(options, batches, expected):
+    assert plan_length(TrainingConfig(**options), batches, 10.0) == expected
+
+
+def test_the_plan_is_said():
+    options = TrainingConfig()
+    flags = "--epochs, --max-updates, --max-minutes, --warmup-steps, --scheduling, --valid-every"
+    assert describe(options, plan_length(options, 44, 0.0), 44) == (
+        "plan: 3,036 updates at most, 44 an epoch, the first 303 with a rising rate, then inverse_sqrt; "
+        f"validation every 121 updates ({flags} say otherwise)"
+    )
+    options = TrainingConfig(max_minutes=5, scheduling="linear")
+    said = describe(options, plan_length(options, 44, 0.0), 44)
+    assert said.startswith(
+        "plan: until 5 minutes are over, 44 updates an epoch, the first 400 (or a tenth of all) with"
+    )
+    assert "validation each tenth of the time (" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets", "expected"),
+    [
+        ("bpe", ["the cat sleeps on the mat", "where is the red book now"], ("bleu", "chrf")),
+        ("word", ["kitchen", "hallway", "garden"], ("exact",)),
+        ("word", ["a b c d e", "b c a d a"], ("exact",)),
+        ("word", [f"w{i} x{i} y{i} z{i} v{i}" for i in range(400)], ("bleu", "chrf")),
+        ("char", ["abastar", "comí"], ("exact",)),
+        ("char", ["我们明天去北京，然后坐火车去上海。" * 4], ("bleu", "chrf")),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_the_metric_fits_the_targets(kind, targets, expected):
+    config = parse({"data": {"target_tokenizer": kind}})
+    assert choose_metrics(config, targets).training.valid_metrics == expected
+
+
+def test_a_metric_that_cannot_measure_does_not_judge():
+    single = [["kitchen"], ["hallway"], ["garden"]]
+    judge, said = choose_judge("bleu", single)
+    assert judge == "loss"
+    assert said[0].endswith("; the loss says what is best")
+    assert choose_judge("exact", single) == ("exact", [])
+    assert choose_judge("loss", single) == ("loss", [])
