@@ -20,6 +20,7 @@ from mirada.errors import DataError
 from mirada.store.checkpoint import METRICS, RESUME, WEIGHTS, read_archive
 from mirada.store.progress import Progress
 from mirada.train import loop, loss
+from mirada.train.batch_loss import batch_loss
 from training_tools import SMALL, different, progress, trains, write_data
 
 
@@ -34,14 +35,14 @@ def spoil(monkeypatch: pytest.MonkeyPatch, updates: set[int], how: str) -> Simpl
 
     def broken(*arguments: object, **options: object) -> loss.Loss:
         calls.count += 1
-        found = loss.sequence_loss(*arguments, **options)
+        found = batch_loss(*arguments, **options)
         if calls.count not in updates:
             return found
         if how == "gradient":  # the loss is as it was, its derivative 0 · ∞
             return found._replace(smoothed=found.smoothed + 0 * (0 * found.smoothed).sqrt())
         return loss.Loss(*(part * float(how) for part in found))
 
-    monkeypatch.setattr(loop, "sequence_loss", broken)
+    monkeypatch.setattr(loop, "batch_loss", broken)
     return calls
 
 
