@@ -102,13 +102,16 @@ def test_every_other_option_of_a_training_is_fixed():
         "batch_size": 3, "batch_type": "token", "optimizer": "adamw", "learning_rate": 0.5, "weight_decay": 0.1,
         "adam_betas": [0.5, 0.5], "scheduling": "constant", "warmup_steps": 3, "decrease_factor": 0.1,
         "plateau_patience": 7, "clip_grad_norm": 3.0, "label_smoothing": 0.3, "ema_decay": 0.9, "valid_every": 5,
-        "accum_count": 2, "init_vocab": "map", "freeze": ["encoder"],
+        "accum_count": 2, "init_vocab": "map", "freeze": ["encoder"], "coverage_weight": 0.3,
         "valid_metrics": ["bleu"], "valid_sentences": 5, "early_stopping_metric": "bleu", "seed": 9,
     }  # fmt: skip
     assert set(unusual) == fixed
     for name, value in unusual.items():
         beside = BESIDE.get(name, {})
-        found = differences(config(**beside), config(**beside, **{name: value}))
+        model = {"coverage": True, "score": "concat"} if name == "coverage_weight" else {}
+        found = differences(
+            *(parse({"model": model, "training": {**beside, **given}}) for given in ({}, {name: value}))
+        )
         assert any(change.startswith(f"{name} was ") for change in found), name
 
 
