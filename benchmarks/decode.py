@@ -21,10 +21,11 @@ import torch
 from benchmarks import flops, machine, rows, works
 from benchmarks.pieces import Pieces, prepare, text
 from benchmarks.train import OUT, version
-from mirada import Translation, Translator, load
+from mirada import Translation, Translator
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
 from mirada.errors import ConfigError
+from mirada.translator import load
 
 LONGEST = 60  # tokens of an output, as for the peers
 ALONE = 200  # sentences for --single

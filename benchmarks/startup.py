@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import machine, rows, works
 from benchmarks.train import OUT, version
-from mirada.store.checkpoint import read_config
+from mirada.store.folder import read_config
 
 SENTENCE = "▁A ▁man ▁in ▁a ▁blue ▁shirt ."
 SHOWN = 10  # packages

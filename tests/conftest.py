@@ -9,6 +9,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 import tiny
+from cli_tools import works
 from mirada.translator import Translator, load
 
 torch.set_num_threads(1)
@@ -29,3 +30,11 @@ def model_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 def translator(model_folder: Path) -> Translator:
     """The model of `model_folder`, loaded on the CPU."""
     return load(model_folder, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def exported_folder(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model of `model_folder` as ONNX graphs."""
+    folder = tmp_path_factory.mktemp("exported") / model_folder.name
+    works("export", model_folder, "--to", "onnx", "--out", folder)
+    return folder

@@ -24,7 +24,8 @@ LAYERS = (
     ("fast",),
     ("search",),
     ("store", "scoring"),
-    ("translator", "train"),
+    ("translator", "train", "runtime"),
+    ("export", "loading"),
     ("explain",),
     ("serving", "client"),
     ("study",),
@@ -39,7 +40,7 @@ STRANGERS = {
 }
 EXEMPT = {"mirada.models"}
 ASYNCHRONOUS = ("serving", "client")
-STARTS_WITHOUT_TORCH = ("errors", "config", "cli")
+STARTS_WITHOUT_TORCH = ("errors", "config", "cli", "texts", "runtime", "loading")
 
 
 class Import(NamedTuple):

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from mirada.client import AsyncClient, Client
     from mirada.config.options import Config
     from mirada.errors import MiradaError
+    from mirada.loading import load
     from mirada.train.loop import train
-    from mirada.translator import Translation, Translator, load
+    from mirada.translator import Translation, Translator
 
 __all__ = ["AsyncClient", "Client", "Config", "MiradaError", "Translation", "Translator", "load", "train"]
 
@@ -25,7 +26,7 @@ _HOMES = {
     "MiradaError": "mirada.errors",
     "Translation": "mirada.translator",
     "Translator": "mirada.translator",
-    "load": "mirada.translator",
+    "load": "mirada.loading",
     "train": "mirada.train.loop",
 }
 

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from mirada.errors import MiradaError, TrainingError
@@ -103,6 +104,29 @@ def remove_unused(folder: Path, made: Sequence[Path]) -> None:
             (folder / LOCK).unlink()
         for part in made:
             part.rmdir()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, moved to its place when all went well: it is whole or not there.
+
+    Raises MiradaError where something stands there already (an empty folder may) or cannot be written.
+    """
+    if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
+        raise MiradaError(f"{path}: is there already; choose another --out, or remove it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", ignore_cleanup_errors=True) as made:
+            folder = Path(made) / "new"
+            folder.mkdir()
+            yield folder
+            for file in folder.iterdir():
+                with file.open("rb") as stream:
+                    os.fsync(stream.fileno())
+            folder.replace(path)  # an empty folder in its place is replaced
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise MiradaError(f"{path}: could not be written ({error.strerror}); nothing was left there") from None
 
 
 def _sync_folder(folder: Path) -> None:

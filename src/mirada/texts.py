@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from mirada.config.options import DataConfig
+from mirada.config.options import DataConfig, SearchConfig
 from mirada.data.fitting import Truncation, truncate
 from mirada.data.parts import SourceTokenizer
 from mirada.data.rows import PART, json_source, parse_object
@@ -97,6 +97,12 @@ def source_text(text: str, data: DataConfig, where: str) -> str:
     if not (data.jsonl and data.source_parts > 1 and record[:1] == "{" and record[-1:] == "}" and PART not in text):
         return text
     return json_source(parse_object(text, where) or {}, data.source_keys, where)
+
+
+def output_limit(source_tokens: int, search: SearchConfig) -> int:
+    """Most tokens of an output, </s> not counted: of this sentence alone, never of the batch it happens to be in."""
+    by_ratio = int(search.max_length_ratio * source_tokens) + 10
+    return max(1, search.max_output_length or by_ratio, search.min_output_length)
 
 
 def source_pieces(

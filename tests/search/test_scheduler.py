@@ -12,8 +12,8 @@ from mirada.fast.prepacked import prepacked
 from mirada.search import scheduler
 from mirada.search.decode import Hypothesis
 from mirada.search.queue import LOGITS, MOST_SENTENCES, Capacity, automatic
-from mirada.search.run import output_limit
 from mirada.search.scheduler import Request, Scheduler, search_all, with_end
+from mirada.texts import output_limit
 from mirada.translator import Translator
 
 CPU = torch.device("cpu")

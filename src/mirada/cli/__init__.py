@@ -28,6 +28,7 @@ COMMANDS = {
     "bottleneck": "measure what a fixed vector costs and attention buys, in four experiments",
     "average": "make one model of several: the mean of their weights",
     "data": "make the embedded corpus, or check a corpus before training",
+    "export": "write a model for another engine: ONNX graphs that run without torch",
     "demo": "see everything in three minutes: train four systems, translate, look at attention",
 }
 LONGEST_MESSAGE = 1000

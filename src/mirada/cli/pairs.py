@@ -34,7 +34,7 @@ def read_pairs(options: Mapping[str, Any], model: str | None = None) -> Corpus:
 def pair_options(options: Mapping[str, Any], model: str | None = None) -> DataConfig:
     """The options that name pairs; of a model with sources of several parts its columns and keys are the defaults."""
     from mirada.config.configfile import parse
-    from mirada.store.checkpoint import read_config
+    from mirada.store.folder import read_config
 
     known = read_config(Path(model)).data if model else DataConfig()
     own = {name: getattr(known, name) for name in FORMAT} if known.source_parts > 1 else {}

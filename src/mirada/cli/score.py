@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     add_pairs(parser)
     values = parser.read(arguments)
 
-    from mirada.translator import load
+    from mirada.loading import load
 
     pairs = read_pairs(collect(values).get("data", {}), values.model)
     scored = load(values.model, device=values.device).score(pairs.sources, pairs.targets, batch_size=values.batch_size)

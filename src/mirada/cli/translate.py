@@ -19,6 +19,7 @@ from mirada.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from mirada.cli.remote import Remote
+    from mirada.runtime import Translator as Runtime
     from mirada.translator import Translation, Translator
 
 EPILOG = """examples:
@@ -43,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
         raise ConfigError("give a model folder, or --server URL; see `mirada translate --help`")
 
     from mirada.config.configfile import changed
-    from mirada.translator import load
+    from mirada.loading import load
 
     translator = load(values.model, device=values.device, precision=values.precision, workers=values.workers)
     translator.warn = _refuse if values.strict else say
@@ -201,7 +202,9 @@ def _plain_output() -> TextIO:
     return sys.stdout
 
 
-def _line(number: int, found: Translation, values: argparse.Namespace, n_best: int, translator: Translator) -> str:
+def _line(
+    number: int, found: Translation, values: argparse.Namespace, n_best: int, translator: Translator | Runtime
+) -> str:
     line = _plain_line(number, found, values, n_best)
     if values.alignment == "hard":
         line += " ||| " + translator.word_links(found)

@@ -19,12 +19,7 @@ from mirada.search.memory import fitted
 from mirada.search.queue import Lane, Parcel, Queue, Task
 from mirada.search.step import Hypothesis
 from mirada.search.workers import use_threads
-
-
-def output_limit(source_tokens: int, options: SearchConfig) -> int:
-    """Most tokens of an output, </s> not counted: of this sentence alone, never of the batch it happens to be in."""
-    by_ratio = int(options.max_length_ratio * source_tokens) + 10
-    return max(1, options.max_output_length or by_ratio, options.min_output_length)
+from mirada.texts import output_limit
 
 
 @dataclass

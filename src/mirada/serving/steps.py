@@ -38,7 +38,7 @@ def sentence_steps(translator: Translator, text: str, *, prefix: str, options: S
 
 def _greedy(translator: Translator, source: Source, prefix: str, options: SearchConfig) -> Iterator[Step]:
     """Choose the likeliest token at each step, as the search does."""
-    from mirada.search.run import output_limit
+    from mirada.texts import output_limit
 
     model, tokenizer = translator.model, translator.target_tokenizer
     given = tokenizer.encode([prefix])[0]

@@ -24,15 +24,18 @@ from mirada.config import configfile
 from mirada.config.options import Config
 from mirada.data.parts import SourceTokenizer, load_source
 from mirada.data.tokenizer import Tokenizer
-from mirada.errors import ConfigError, ModelFolderError
+from mirada.errors import ModelFolderError
 from mirada.files import open_regular, write_atomic, write_text
 from mirada.models import AnyModel, build_model
+from mirada.store.folder import CONFIG, read_config
+
+__all__ = ["CONFIG", "read_config"]  # besides all that is defined here: they live where no torch is needed
 
 FORMAT = "2"
 OLD_FORMATS = ("1",)  # read as well: its checksum does not cover the note, which names no options
 # What changes how a model is trained, and nothing of what it computes afterwards.
 FOR_TRAINING = {"dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"}
-WEIGHTS, RESUME, CONFIG, METRICS = "model.safetensors", "resume.safetensors", "config.yaml", "metrics.json"
+WEIGHTS, RESUME, METRICS = "model.safetensors", "resume.safetensors", "metrics.json"
 TOKENIZERS = ("source.json", "target.json")
 HEADER_BYTES = 100_000_000  # what the format allows
 
@@ -155,18 +158,6 @@ def read_tokenizers(folder: Path, config: Config) -> tuple[SourceTokenizer, Toke
     """The two tokenisers of a model folder."""
     source = load_source(folder / TOKENIZERS[0], config.data.source_tokenizer or "")
     return source, Tokenizer.load(folder / TOKENIZERS[1], config.data.target_tokenizer or "")
-
-
-def read_config(folder: Path) -> Config:
-    """The options of a model folder; raises ModelFolderError if there are none."""
-    if not folder.is_dir():
-        raise ModelFolderError(f"{folder}: no such model folder")
-    if not (folder / CONFIG).is_file():
-        raise ModelFolderError(f"{folder}: not a model folder ({CONFIG} is missing)")
-    try:
-        return configfile.load(folder / CONFIG, stored=True)
-    except ConfigError as error:
-        raise ModelFolderError(str(error)) from None
 
 
 def load_model(folder: Path, device: torch.device) -> Loaded:

@@ -1,0 +1,118 @@
+"""An ONNX graph as it is written: one operation after the other, each with the numbers that it reads.
+
+Graphs are built from the weights by name rather than traced: they say what models/ says, with names and axes that a
+reader can follow, and nothing in them depends on an example input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+Precision = Literal["float32", "int8"]
+OPSET, IR = 17, 8
+FLOAT, INT64, BOOL = 1, 7, 9  # onnx.TensorProto's own numbers
+UINT8 = 2
+SMALLEST = 1 << 12  # weights with fewer numbers stay in float32
+LEAST = 1.1754943508222875e-38  # of normal numbers, so that a row of zeros is divided by something
+Shape = Sequence[int | str]
+NO_ATTRIBUTES: Mapping[str, Any] = {}
+
+
+class Graph:
+    """Nodes, weights, inputs and outputs. Values are named by the operation that makes them and a number."""
+
+    def __init__(self, name: str, precision: Precision = "float32"):
+        self.name, self.precision = name, precision
+        self.nodes: list[Any] = []
+        self.weights: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+
+    def read(self, name: str, kind: int, shape: Shape) -> str:
+        """Declare an input."""
+        from onnx import helper
+
+        self.inputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
+        return name
+
+    def give(self, name: str, value: str, kind: int, shape: Shape) -> None:
+        """Declare an output: a value under its public name."""
+        from onnx import helper
+
+        self.nodes.append(helper.make_node("Identity", [value], [name]))
+        self.outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
+
+    def constant(self, values: Any, kind: Any = np.float32) -> str:
+        """Numbers of the graph itself; equal ones are kept once."""
+        from onnx import numpy_helper
+
+        array = np.ascontiguousarray(values, dtype=kind)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self.weights:
+            self.weights[key] = numpy_helper.from_array(array, f"weights_{len(self.weights)}")
+        return str(self.weights[key].name)
+
+    def shape(self, *sizes: int) -> str:
+        """Whole numbers, for shapes, axes and positions."""
+        return self.constant(sizes, np.int64)
+
+    def add(self, operator: str, *inputs: str, attributes: Mapping[str, Any] = NO_ATTRIBUTES) -> str:
+        """One operation with one result."""
+        return self.add_many(operator, inputs, 1, attributes=attributes)[0]
+
+    def add_many(
+        self, operator: str, inputs: Sequence[str], results: int, *, attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    ) -> list[str]:
+        """One operation with several results."""
+        from onnx import helper
+
+        names = [f"{operator}_{len(self.nodes)}_{i}" for i in range(results)]
+        node = helper.make_node(operator, list(inputs), names)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
+        self.nodes.append(node)
+        return names
+
+    def linear(self, x: str, weight: np.ndarray, bias: np.ndarray | None = None, *, rank: int = 2) -> str:
+        """x Wᵀ + b: `x` `[…, I]` of so many axes, `weight` `[O, I]` → `[…, O]`."""
+        if self.precision == "int8" and weight.size >= SMALLEST:
+            return self._linear_in_bytes(x, weight, bias)
+        if rank == 2:  # the weight as it is, so that an embedding that serves as output layer is kept once
+            terms = [self.constant(weight)] + ([] if bias is None else [self.constant(bias)])
+            return self.add("Gemm", x, *terms, attributes={"transB": 1})
+        y = self.add("MatMul", x, self.constant(weight.T))
+        return y if bias is None else self.add("Add", y, self.constant(bias))
+
+    def _linear_in_bytes(self, x: str, weight: np.ndarray, bias: np.ndarray | None) -> str:
+        """The same in whole numbers: W is s_o W', x is s_n x', both rounded to 8 bits: s_n s_o (x' W'ᵀ) + b.
+
+        One scale a row, so that a sentence alone is rounded as in any batch. Both sides are bytes with 128 for 0: sums
+        of signed weights are cut off at 16 bits by CPUs without VNNI.
+        """
+        scales, rounded = in_bytes(weight)
+        zero = self.constant(128, np.uint8)
+        largest = self.add("ReduceMax", self.add("Abs", x), attributes={"axes": [-1], "keepdims": 1})
+        scale = self.add("Div", self.add("Max", largest, self.constant(LEAST)), self.constant(127))  # [..., 1]
+        shifted = self.add("Add", self.add("Round", self.add("Div", x, scale)), self.constant(128))
+        values = self.add("Cast", shifted, attributes={"to": UINT8})
+        sums = self.add("MatMulInteger", values, self.constant(rounded.T, np.uint8), zero, zero)
+        y = self.add("Mul", self.add("Cast", sums, attributes={"to": FLOAT}), scale)
+        y = self.add("Mul", y, self.constant(scales))
+        return y if bias is None else self.add("Add", y, self.constant(bias))
+
+    def model(self) -> Any:
+        """The whole as an ONNX model, checked by onnx.checker."""
+        from onnx import checker, helper
+
+        graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, list(self.weights.values()))
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+        checker.check_model(model, full_check=True)
+        return model
+
+
+def in_bytes(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scales `[O]` and rows `[O, I]` as bytes where 128 stands for 0, so that scale × (byte − 128) is nearly W."""
+    scales = np.maximum(np.abs(weight).max(1), np.float32(LEAST)) / np.float32(127)
+    return scales, (np.rint(weight / scales[:, None]) + 128).astype(np.uint8)

@@ -1,0 +1,149 @@
+"""Classic, Bahdanau and Luong as three graphs each: encode, start, step. The equations are those of models/."""
+
+from __future__ import annotations
+
+from mirada.config.options import ModelConfig
+from mirada.export.graph import FLOAT, INT64, Graph, Precision
+from mirada.export.layers import (
+    Weights,
+    attend,
+    bridge,
+    chosen_rows,
+    encode,
+    keys,
+    layer_names,
+    maxout,
+    memory_names,
+    predict,
+    real_positions,
+    stack_step,
+)
+
+
+def state_names(options: ModelConfig) -> list[str]:
+    """What the decoder keeps from step to step."""
+    names = [name for layer in layer_names(options, options.dec_layers) for name in layer]
+    if options.feed_context:
+        names.append("c")
+    if options.decoder == "luong" and options.feeds_input:
+        names.append("s_tilde")
+    return names
+
+
+def final_names(options: ModelConfig) -> list[str]:
+    """What the decoder's first state is made from."""
+    return [name for layer in layer_names(options, options.enc_layers, ("final", "final_cell")) for name in layer]
+
+
+def graphs(weights: Weights, options: ModelConfig, precision: Precision) -> dict[str, Graph]:
+    """The three graphs of a recurrent system."""
+    return {
+        "encode": _encode(weights, options, precision),
+        "start": _start(weights, options, precision),
+        "step": _step(weights, options, precision),
+    }
+
+
+def _encode(weights: Weights, options: ModelConfig, precision: Precision) -> Graph:
+    graph = Graph("encode", precision)
+    source = graph.read("source", INT64, ["sentences", "source"])
+    lengths = graph.read("lengths", INT64, ["sentences"])
+    encoded = encode(graph, weights, options, (source, lengths))
+    known = {"states": encoded.states, "mask": real_positions(graph, source, lengths)}
+    for name, (kind, shape) in memory_names(options).items():
+        value = keys(graph, weights, options, encoded.states) if name == "keys" else known[name]
+        graph.give(name, value, kind, shape)
+    values = [part for layer in encoded.final for part in layer]
+    for name, value in zip(final_names(options), values, strict=True):
+        graph.give(name, value, FLOAT, ["sentences", options.memory_size])
+    return graph
+
+
+def _start(weights: Weights, options: ModelConfig, precision: Precision) -> Graph:
+    graph = Graph("start", precision)
+    for name in final_names(options):
+        graph.read(name, FLOAT, ["sentences", options.memory_size])
+    final = layer_names(options, options.enc_layers, ("final", "final_cell"))
+    values = _summary(graph, weights, options, final[-1][0]) if options.feed_context else None
+    if values is None:
+        values = [part for layer in bridge(graph, weights, options, final) for part in layer]
+        if options.decoder == "luong" and options.feeds_input:
+            values.append(graph.add("Mul", values[-len(final[0])], graph.constant(0)))  # s̃_0
+    for name, value in zip(state_names(options), values, strict=True):
+        graph.give(name, value, FLOAT, ["sentences", options.hidden_size])
+    return graph
+
+
+def _summary(graph: Graph, weights: Weights, options: ModelConfig, last: str) -> list[str]:
+    """Cho's c = tanh(V h_T), s_0 = tanh(V' c), and c itself, which every step reads."""
+    context = graph.add("Tanh", graph.linear(last, weights["summary.weight"], weights["summary.bias"]))
+    values = []
+    for layer in range(options.dec_layers):
+        name = f"starts.{layer}."
+        values.append(graph.add("Tanh", graph.linear(context, weights[name + "weight"], weights[name + "bias"])))
+        values += [graph.add("Mul", context, graph.constant(0))] if options.rnn_type == "lstm" else []
+    return [*values, context]
+
+
+def _step(weights: Weights, options: ModelConfig, precision: Precision) -> Graph:
+    graph = Graph("step", precision)
+    token, names = graph.read("token", INT64, ["rows"]), state_names(options)
+    state = dict(zip(names, chosen_rows(graph, names, [[options.hidden_size]] * len(names)), strict=True))
+    for name, (kind, shape) in memory_names(options).items():
+        graph.read(name, kind, shape)
+    embedded = graph.add("Gather", graph.constant(weights["embedding.weight"]), token)  # y_{t-1} [N, E]
+    gates = graph.linear(embedded, weights["stack.cells.0.w_x"], weights["stack.cells.0.b_x"])
+    layers = [[state[name] for name in layer] for layer in layer_names(options, options.dec_layers)]
+    flow = {"classic": _classic, "bahdanau": _bahdanau, "luong": _luong}[options.decoder]
+    hidden, new, attention = flow(graph, weights, options, (embedded, gates), (layers, state))
+    predict(graph, weights, hidden)
+    if attention is not None:
+        graph.give("attention", attention, FLOAT, ["rows", "source"])
+    for name, value in zip(names, new, strict=True):
+        graph.give(f"new.{name}", value, FLOAT, ["rows", options.hidden_size])
+    return graph
+
+
+Word = tuple[str, str]  # the embedding of y_{t-1} [N, E], and what it brings to the gates [N, G·D]
+State = tuple[list[list[str]], dict[str, str]]  # the layers' states, and everything by name
+Flow = tuple[str, list[str], str | None]  # what the output layer reads, the new state, the attention
+
+
+def _classic(graph: Graph, weights: Weights, options: ModelConfig, word: Word, state: State) -> Flow:
+    (embedded, gates), (layers, named) = word, state
+    if options.feed_context:
+        gates = graph.add("Add", gates, graph.linear(named["c"], weights["context_gates.weight"]))
+    new = stack_step(graph, weights, options, gates, layers)
+    values = [part for layer in new for part in layer]
+    if not options.feed_context:
+        return new[-1][0], values, None
+    return maxout(graph, weights, new[-1][0], embedded, named["c"]), [*values, named["c"]], None
+
+
+def _bahdanau(graph: Graph, weights: Weights, options: ModelConfig, word: Word, state: State) -> Flow:
+    (embedded, gates), (layers, _) = word, state
+    # 1. attend with s_{t-1}
+    attended = attend(graph, weights, options, layers[-1][0])
+    # 2. update with [c_t; y_{t-1}]
+    gates = graph.add("Add", gates, graph.linear(attended.context, weights["context_gates.weight"]))
+    new = stack_step(graph, weights, options, gates, layers)
+    # 3. predict from s_t
+    hidden = new[-1][0]
+    if options.has_maxout:
+        hidden = maxout(graph, weights, hidden, embedded, attended.context)
+    return hidden, [part for layer in new for part in layer], attended.weights
+
+
+def _luong(graph: Graph, weights: Weights, options: ModelConfig, word: Word, state: State) -> Flow:
+    (_, gates), (layers, named) = word, state
+    # 1. update from y_{t-1} (and s̃_{t-1})
+    if options.feeds_input:
+        gates = graph.add("Add", gates, graph.linear(named["s_tilde"], weights["feed_gates.weight"]))
+    new = stack_step(graph, weights, options, gates, layers)
+    # 2. attend with s_t
+    attended = attend(graph, weights, options, new[-1][0])
+    # 3. the attentional state s̃_t, from which the word is predicted
+    both = graph.add("Concat", attended.context, new[-1][0], attributes={"axis": 1})
+    hidden = graph.add("Tanh", graph.linear(both, weights["w_c.weight"]))
+    values = [part for layer in new for part in layer]
+    return hidden, [*values, *([hidden] if options.feeds_input else [])], attended.weights

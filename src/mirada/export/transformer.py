@@ -1,0 +1,217 @@
+"""The Transformer as three graphs: encode makes each layer's keys and values of the source, start an empty cache."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mirada.config.options import ModelConfig
+from mirada.export.graph import BOOL, FLOAT, INT64, Graph, Precision
+from mirada.export.layers import MASKED, Weights, chosen_rows, predict, real_positions, with_segments
+
+EPSILON = 1e-5  # torch's LayerNorm
+
+
+def memory_names(options: ModelConfig) -> list[str]:
+    """What the decoder looks at, besides the mask: keys and values of the source, for each of its layers."""
+    return [f"{part}.{layer + 1}" for layer in range(options.dec_layers) for part in ("keys", "values")]
+
+
+def state_names(options: ModelConfig) -> list[str]:
+    """Keys and values of the words so far."""
+    return [f"self_{name}" for name in memory_names(options)]
+
+
+def graphs(weights: Weights, options: ModelConfig, precision: Precision) -> dict[str, Graph]:
+    """The three graphs."""
+    return {
+        "encode": _encode(weights, options, precision),
+        "start": _start(options),
+        "step": _step(weights, options, precision),
+    }
+
+
+def _widths(options: ModelConfig) -> tuple[int, int]:
+    """Heads, and the width of each."""
+    return options.num_heads, options.embedding_dim // options.num_heads
+
+
+def _encode(weights: Weights, options: ModelConfig, precision: Precision) -> Graph:
+    graph = Graph("encode", precision)
+    source = graph.read("source", INT64, ["sentences", "source"])
+    lengths = graph.read("lengths", INT64, ["sentences"])
+    mask = real_positions(graph, source, lengths)  # [B, S]
+    x = graph.add("Gather", graph.constant(weights["source_embedding.weight"]), source)
+    width = graph.add("Gather", graph.add("Shape", source), graph.constant(1, np.int64))
+    places = graph.add("Range", graph.constant(0, np.int64), width, graph.constant(1, np.int64))
+    x = with_segments(graph, weights.get("source_embedding.segments"), source, x, 1)
+    x = _placed(graph, options, x, places)  # [B, S, d]
+    wide = graph.add("Unsqueeze", mask, graph.shape(1, 2))  # [B, 1, 1, S]
+    for layer in range(options.enc_layers):
+        x = _encoder_layer(graph, weights, options, f"encoder.{layer}.", (x, wide))
+    x = _last_norm(graph, weights, options, "encoder_norm", x)
+    graph.give("mask", mask, BOOL, ["sentences", "source"])
+    for name in memory_names(options):
+        part, number = name.split(".")
+        heads = f"decoder.{int(number) - 1}.cross_heads."
+        graph.give(name, _part(graph, weights, options, heads + part[0], x), FLOAT, _shape(options, "source"))
+    return graph
+
+
+def _shape(options: ModelConfig, positions: str) -> list[int | str]:
+    heads, width = _widths(options)
+    return ["sentences" if positions == "source" else "rows", heads, positions, width]
+
+
+def _start(options: ModelConfig) -> Graph:
+    graph = Graph("start")
+    mask = graph.read("mask", BOOL, ["sentences", "source"])
+    sentences = graph.add("Gather", graph.add("Shape", mask), graph.shape(0))
+    heads, width = _widths(options)
+    shape = graph.add("Concat", sentences, graph.shape(heads, 0, width), attributes={"axis": 0})
+    empty = graph.add("Expand", graph.constant(0), shape)
+    for name in state_names(options):
+        graph.give(name, empty, FLOAT, ["sentences", heads, 0, width])
+    return graph
+
+
+def _step(weights: Weights, options: ModelConfig, precision: Precision) -> Graph:
+    graph = Graph("step", precision)
+    token, names = graph.read("token", INT64, ["rows"]), state_names(options)
+    heads, width = _widths(options)
+    past = chosen_rows(graph, names, [[heads, "words", width]] * len(names))  # [N, h, t, d_k]
+    graph.read("mask", BOOL, ["sentences", "source"])
+    for name in memory_names(options):
+        graph.read(name, FLOAT, _shape(options, "source"))
+    x = graph.add("Gather", graph.constant(weights["embedding.weight"]), token)  # [N, d]
+    x = _placed(graph, options, x, graph.add("Gather", graph.add("Shape", past[0]), graph.shape(2)))
+    kept, alpha = [], ""
+    for layer in range(options.dec_layers):
+        x, new, alpha = _decoder_layer(graph, weights, options, layer, (x, past[2 * layer], past[2 * layer + 1]))
+        kept += new
+    predict(graph, weights, _last_norm(graph, weights, options, "decoder_norm", x))
+    mean = graph.add("ReduceMean", alpha, attributes={"axes": [1], "keepdims": 0})  # [B, K, S] over the heads
+    source = graph.add("Gather", graph.add("Shape", "mask"), graph.shape(1))
+    rows = graph.add("Concat", graph.shape(-1), source, attributes={"axis": 0})
+    graph.give("attention", graph.add("Reshape", mean, rows), FLOAT, ["rows", "source"])
+    for name, value in zip(names, kept, strict=True):
+        graph.give(f"new.{name}", value, FLOAT, ["rows", heads, "words_now", width])
+    return graph
+
+
+def _placed(graph: Graph, options: ModelConfig, x: str, places: str) -> str:
+    """√d x + the sinusoids of `places` `[T]`; x is `[…, T, d]` or, for one place, `[N, d]`."""
+    size = options.embedding_dim
+    exact = np.arange(0, size, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / size)
+    numbers = graph.add("Unsqueeze", graph.add("Cast", places, attributes={"to": FLOAT}), graph.shape(1))
+    angle = graph.add("Mul", numbers, graph.constant(np.exp(exact)))  # [T, ceil(d/2)]
+    pair = [graph.add("Unsqueeze", graph.add(wave, angle), graph.shape(2)) for wave in ("Sin", "Cos")]
+    waves = graph.add("Concat", *pair, attributes={"axis": 2})
+    flat = graph.add("Reshape", waves, graph.shape(0, -1))
+    if size % 2:
+        flat = graph.add("Slice", flat, graph.shape(0), graph.shape(size), graph.shape(1))
+    return graph.add("Add", graph.add("Mul", x, graph.constant(math.sqrt(size))), flat)
+
+
+def _norm(graph: Graph, weights: Weights, name: str, x: str) -> str:
+    terms = [graph.constant(weights[f"{name}.{part}"]) for part in ("weight", "bias")]
+    return graph.add("LayerNormalization", x, *terms, attributes={"axis": -1, "epsilon": EPSILON})
+
+
+def _last_norm(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
+    return _norm(graph, weights, name, x) if options.norm == "pre" else x
+
+
+def _part(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
+    """One of q, k, v of `[B, S, d]`, by heads: `[B, h, S, d_k]`."""
+    y = graph.linear(x, weights[name + ".weight"], weights.get(name + ".bias"), rank=3)
+    heads, width = _widths(options)
+    return graph.add(
+        "Transpose", graph.add("Reshape", y, graph.shape(0, 0, heads, width)), attributes={"perm": [0, 2, 1, 3]}
+    )
+
+
+def _looked(graph: Graph, options: ModelConfig, query: str, pair: tuple[str, str], mask: str | None) -> tuple[str, str]:
+    """softmax(QKᵀ/√d_k) V and the weights: `[B, h, T, d_k]` and `[B, h, T, S]`."""
+    query = graph.add("Mul", query, graph.constant(1 / math.sqrt(_widths(options)[1])))
+    scores = graph.add("MatMul", query, graph.add("Transpose", pair[0], attributes={"perm": [0, 1, 3, 2]}))
+    if mask is not None:
+        scores = graph.add("Where", mask, scores, graph.constant(MASKED))
+    alpha = graph.add("Softmax", scores, attributes={"axis": -1})
+    return graph.add("MatMul", alpha, pair[1]), alpha
+
+
+def _residual(options: ModelConfig) -> tuple[bool, bool]:
+    """Whether the norm stands before a part, and whether behind the sum."""
+    return options.norm == "pre", options.norm == "post"
+
+
+def _encoder_layer(graph: Graph, weights: Weights, options: ModelConfig, name: str, read: tuple[str, str]) -> str:
+    x, mask = read
+    before, behind = _residual(options)
+    y = _norm(graph, weights, name + "norms.0", x) if before else x
+    own = name + "self_heads."
+    query, key, value = (_part(graph, weights, options, own + part, y) for part in "qkv")
+    seen, _ = _looked(graph, options, query, (key, value), mask)
+    joined = graph.add("Transpose", seen, attributes={"perm": [0, 2, 1, 3]})
+    joined = graph.add("Reshape", joined, graph.shape(0, 0, options.embedding_dim))
+    x = graph.add("Add", x, graph.linear(joined, weights[own + "o.weight"], weights[own + "o.bias"], rank=3))
+    x = _norm(graph, weights, name + "norms.0", x) if behind else x
+    return _feed_forward(graph, weights, options, (name, "norms.1"), (x, 3))
+
+
+def _feed_forward(
+    graph: Graph, weights: Weights, options: ModelConfig, names: tuple[str, str], read: tuple[str, int]
+) -> str:
+    """x + W_2 max(0, W_1 x + b_1) + b_2, with its norm."""
+    (name, norm), (x, rank) = names, read
+    before, behind = _residual(options)
+    y = _norm(graph, weights, name + norm, x) if before else x
+    y = graph.linear(y, weights[name + "ff_in.weight"], weights[name + "ff_in.bias"], rank=rank)
+    y = graph.linear(graph.add("Relu", y), weights[name + "ff_out.weight"], weights[name + "ff_out.bias"], rank=rank)
+    x = graph.add("Add", x, y)
+    return _norm(graph, weights, name + norm, x) if behind else x
+
+
+def _decoder_layer(
+    graph: Graph, weights: Weights, options: ModelConfig, layer: int, read: tuple[str, str, str]
+) -> tuple[str, list[str], str]:
+    """One step on x `[N, d]` and what it remembers: the output, all keys and values, the look at the source."""
+    x, *past = read
+    name, (heads, width) = f"decoder.{layer}.", _widths(options)
+    before, behind = _residual(options)
+    y = _norm(graph, weights, name + "norms.0", x) if before else x
+    query, *new = (_row_part(graph, weights, options, f"{name}self_heads.{part}", y) for part in "qkv")
+    kept = [graph.add("Concat", *pair, attributes={"axis": 2}) for pair in zip(past, new, strict=True)]
+    seen, _ = _looked(graph, options, query, (kept[0], kept[1]), None)  # [N, h, 1, d_k]
+    x = _joined(graph, weights, name + "self_heads.o", graph.add("Reshape", seen, graph.shape(0, heads * width)), x)
+    x = _norm(graph, weights, name + "norms.0", x) if behind else x
+    y = _norm(graph, weights, name + "norms.1", x) if before else x
+    query = _query(graph, weights, options, name + "cross_heads.q", y)  # [B, h, K, d_k]
+    mask = graph.add("Unsqueeze", "mask", graph.shape(1, 2))
+    seen, alpha = _looked(graph, options, query, (f"keys.{layer + 1}", f"values.{layer + 1}"), mask)
+    flat = graph.add("Transpose", seen, attributes={"perm": [0, 2, 1, 3]})
+    x = _joined(graph, weights, name + "cross_heads.o", graph.add("Reshape", flat, graph.shape(-1, heads * width)), x)
+    x = _norm(graph, weights, name + "norms.1", x) if behind else x
+    return _feed_forward(graph, weights, options, (name, "norms.2"), (x, 2)), kept, alpha
+
+
+def _joined(graph: Graph, weights: Weights, name: str, seen: str, x: str) -> str:
+    return graph.add("Add", x, graph.linear(seen, weights[name + ".weight"], weights[name + ".bias"]))
+
+
+def _row_part(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
+    """One of q, k, v of rows `[N, d]`: `[N, h, 1, d_k]`."""
+    heads, width = _widths(options)
+    y = graph.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
+    return graph.add("Reshape", y, graph.shape(0, heads, 1, width))
+
+
+def _query(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
+    """Queries of rows `[N, d]` at the source, by sentence: `[B, h, K, d_k]`."""
+    heads, width = _widths(options)
+    y = graph.linear(x, weights[name + ".weight"], weights[name + ".bias"])
+    sentences = graph.add("Gather", graph.add("Shape", "mask"), graph.shape(0))
+    shape = graph.add("Concat", sentences, graph.shape(-1, heads, width), attributes={"axis": 0})
+    return graph.add("Transpose", graph.add("Reshape", y, shape), attributes={"perm": [0, 2, 1, 3]})

@@ -1,0 +1,111 @@
+"""Folders that hold no exported model, or one that was tampered with: one clear line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+
+from cli_tools import refusal
+from mirada import loading, runtime
+from mirada.errors import ConfigError, DataError, ModelFolderError
+from mirada.runtime.folder import NOTE, digest
+
+pytestmark = pytest.mark.parametrize("model_folder", ["bahdanau"], indirect=True)
+
+
+@pytest.fixture
+def folder(exported_folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(exported_folder, tmp_path / "copy"))
+
+
+def error(folder: Path) -> str:
+    with pytest.raises(ModelFolderError) as caught:
+        runtime.load(folder)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert refusal("translate", folder) == text if (folder / NOTE).is_file() else True
+    return text.replace(str(folder), "DIR")
+
+
+def change_note(folder: Path, change: Callable[[dict], object]) -> None:
+    note = json.loads((folder / NOTE).read_text())
+    change(note)
+    (folder / NOTE).write_text(json.dumps(note))
+
+
+def known(folder: Path, name: str) -> None:
+    """Let export.json name a file as it is now."""
+    change_note(folder, lambda note: note["files"].update({name: digest((folder / name).read_bytes())}))
+
+
+@pytest.mark.parametrize("name", ["encode.onnx", "step.onnx", "config.yaml", "source.json"])
+def test_missing_and_altered_files(folder: Path, name: str) -> None:
+    (folder / name).write_bytes((folder / name).read_bytes() + b" ")
+    assert error(folder) == f"DIR/{name}: not the file that export.json names; it was altered, or is of another export"
+    (folder / name).unlink()
+    assert error(folder) == f"DIR/{name}: missing; the folder holds no complete exported model"
+
+
+def test_a_note_that_is_none(folder: Path) -> None:
+    for text in ("{", "[]", "", "[" * 100_000):
+        (folder / NOTE).write_text(text)
+        assert error(folder) == "DIR/export.json: damaged; export the model again"
+    (folder / NOTE).write_text('{"format": 99}')
+    assert error(folder) == "DIR/export.json: format 99, this mirada reads format 1; export the model again"
+    (folder / NOTE).write_text('{"format": 1, "memory": [1]}')
+    assert error(folder) == "DIR/export.json: damaged; export the model again"
+    (folder / NOTE).unlink()
+    assert error(folder).startswith("DIR/export.json: missing; not the folder of an exported model")
+
+
+def test_graphs_that_are_none(folder: Path) -> None:
+    (folder / "step.onnx").write_bytes(b"no graph")
+    known(folder, "step.onnx")
+    assert error(folder).startswith("DIR/step.onnx: not a graph that ONNX Runtime can run (")
+
+
+def test_a_graph_of_an_opset_to_come(folder: Path) -> None:
+    model = onnx.load(folder / "start.onnx")
+    model.opset_import[0].version = 999
+    onnx.save(model, folder / "start.onnx")
+    known(folder, "start.onnx")
+    assert error(folder).startswith("DIR/start.onnx: not a graph that ONNX Runtime can run (")
+
+
+def test_graphs_that_do_not_fit_the_note(folder: Path) -> None:
+    change_note(folder, lambda note: note["state"].append("more"))
+    assert "takes or gives other values than export.json says" in error(folder)
+
+
+def test_a_graph_of_another_system(folder: Path) -> None:
+    shutil.copyfile(folder / "start.onnx", folder / "encode.onnx")
+    known(folder, "encode.onnx")
+    assert error(folder).startswith("DIR/encode.onnx: takes or gives other values than export.json says (")
+
+
+def test_tokenisers_of_another_vocabulary(folder: Path) -> None:
+    content = json.loads((folder / "target.json").read_text())
+    content["model"]["vocab"]["x" * 9] = len(content["model"]["vocab"])
+    (folder / "target.json").write_text(json.dumps(content))
+    known(folder, "target.json")
+    size = len(content["model"]["vocab"])
+    assert error(folder) == (f"DIR/step.onnx: {size - 1} words, but the tokeniser has {size}; it is of another model")
+
+
+def test_what_an_exported_model_cannot_be_asked_for(exported_folder: Path) -> None:
+    with pytest.raises(ConfigError, match="an exported model runs on a CPU, not on device 'cuda'"):
+        loading.load(exported_folder, device="cuda")
+    with pytest.raises(ConfigError, match="exported in float32; export the model with --precision int8"):
+        loading.load(exported_folder, precision="int8")
+    model = runtime.load(exported_folder)
+    with pytest.raises(DataError, match="expected a list of texts, got one text"):
+        model.translate("text")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="2 texts and 1 prefixes"):
+        model.search(["a", "b"], prefixes=["c"])
+    with pytest.raises(DataError, match="1 sources and 2 targets"):
+        model.score(["a"], ["b", "c"])
