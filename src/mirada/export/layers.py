@@ -36,7 +36,7 @@ class Attended(NamedTuple):
 
 def memory_names(options: ModelConfig) -> dict[str, tuple[int, list[int | str]]]:
     """What a recurrent decoder may look at while it writes: kinds and shapes by name."""
-    if options.decoder == "classic":
+    if not options.has_attention:
         return {}
     width = options.memory_size
     names: dict[str, tuple[int, list[int | str]]] = {
