@@ -285,3 +285,30 @@ def test_load(model_folder, monkeypatch):
 def test_no_folder(tmp_path):
     with pytest.raises(ModelFolderError, match=f"^{re.escape(str(tmp_path / 'none'))}: no such model folder$"):
         load(tmp_path / "none")
+
+
+# What is no list of texts
+
+
+@ONE
+def test_what_is_no_list_of_texts_is_named(translator):
+    for ask, message in (
+        (lambda: translator.score("a", "b"), "expected a list of sources, got one source; write [source]"),
+        (lambda: translator.score(["a"], "b"), "expected a list of targets, got one target; write [target]"),
+        (lambda: translator.search(["a", "b"], prefixes="xx"), "expected a list of prefixes, got one prefix"),
+        (lambda: translator.translate(["a", None]), "text 2 is NoneType, not a string"),
+        (lambda: translator.score([b"a"], ["b"]), "source 1 is bytes, not a string"),
+    ):
+        with pytest.raises(DataError, match=f"^{re.escape(message)}"):
+            ask()
+
+
+@ONE
+def test_a_batch_holds_at_least_one(translator):
+    for ask in (
+        lambda: translator.search(["a"], batch_size=0),
+        lambda: list(translator.stream_blocks([["a"]], batch_size=0)),
+        lambda: translator.score(["a"], ["b"], batch_size=0),
+    ):
+        with pytest.raises(ConfigError, match=r"^batch_size is 0; it must be at least 1$"):
+            ask()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import BinaryIO, TextIO, cast
 
 from mirada.errors import MiradaError, TrainingError
 
@@ -71,8 +71,44 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text atomically."""
-    write_atomic(path, text.encode("utf-8"))
+    """Write UTF-8 text atomically, packed where the name ends in `.gz` or `.xz`."""
+    write_atomic(path, packed(path, text.encode("utf-8")))
+
+
+def packed(path: Path, content: bytes) -> bytes:
+    """Content as the name of its file promises: packed for `.gz` and `.xz`."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        import gzip
+
+        return gzip.compress(content, mtime=0)
+    if suffix == ".xz":
+        import lzma
+
+        return lzma.compress(content)
+    return content
+
+
+def text_stream(path: Path) -> TextIO:
+    """Open a file for UTF-8 text with bare newlines, packed for `.gz` and `.xz`; raises MiradaError."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".gz":
+            import gzip
+
+            return cast(TextIO, gzip.open(path, "wt", encoding="utf-8", newline="\n"))
+        if suffix == ".xz":
+            import lzma
+
+            return cast(TextIO, lzma.open(path, "wt", encoding="utf-8", newline="\n"))
+        return path.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def unwritable(path: str | Path, error: OSError) -> MiradaError:
+    """The error for a file that cannot be written."""
+    return MiradaError(f"{path}: cannot be written ({error.strerror or error})")
 
 
 @contextmanager

@@ -32,6 +32,7 @@ class Translation:
     tokens: tuple[str, ...]  # with </s> where it was produced
     token_log_probabilities: tuple[float, ...]  # one a token
     attention: np.ndarray | None = field(default=None, compare=False)  # [tokens, source_tokens]
+    unknown_words: int = 0  # words of the source with a token that the vocabulary does not hold
 
 
 EMPTY = Translation("", 0.0, 0.0, True, (END,), (), (END,), (0.0,))
@@ -99,10 +100,12 @@ def source_text(text: str, data: DataConfig, where: str) -> str:
     return json_source(parse_object(text, where) or {}, data.source_keys, where)
 
 
-def output_limit(source_tokens: int, search: SearchConfig) -> int:
+def output_limit(source_tokens: int, options: SearchConfig) -> int:
     """Most tokens of an output, </s> not counted: of this sentence alone, never of the batch it happens to be in."""
-    by_ratio = int(search.max_length_ratio * source_tokens) + 10
-    return max(1, search.max_output_length or by_ratio, search.min_output_length)
+    ratio = 2.0 if options.max_length_ratio is None else options.max_length_ratio
+    offset = 10 if options.max_length_offset is None else options.max_length_offset
+    by_source = int(ratio * source_tokens) + offset
+    return max(1, options.max_output_length or by_source, options.min_output_length)
 
 
 def source_pieces(
@@ -142,6 +145,7 @@ def translation(
         (*tokens, END) if found.finished else tuple(tokens),
         found.token_log_probabilities,
         attention,
+        len({piece.word for piece in source if piece.id == UNK}),
     )
 
 

@@ -134,8 +134,9 @@ class Translator:
         if there are prefixes, but not one a text.
         """
         options = options or self.config.search
-        if isinstance(texts, str):  # whose letters would be taken for texts
-            raise DataError("expected a list of texts, got one text; write [text]")
+        _check_texts(texts)
+        _check_texts(prefixes or [], "prefixes", "prefix")
+        _check_batch(batch_size)
         if prefixes and len(prefixes) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
         pieces = self._pieces(texts, options, first)
@@ -178,14 +179,27 @@ class Translator:
         options: SearchConfig | None = None,
         batch_size: int | None = 64,
         with_attention: bool = False,
+        prefixes: Iterator[str] | None = None,
     ) -> Iterator[list[list[Translation]]]:
         """Outputs of blocks of lines, such as those that have arrived, in order: as many lines at once as are ready.
 
-        No line waits for one of the next block; a large block is cut, so that memory stays constant.
+        No line waits for one of the next block; a large block is cut, so that memory stays constant. `prefixes` gives
+        how each output must begin, in turn; raises DataError if it ends before the lines.
         """
+        _check_batch(batch_size)
         first = 0
         for chunk in chunks(blocks, batch_size or MOST_SENTENCES):
-            yield self.search(chunk, options=options, batch_size=batch_size, with_attention=with_attention, first=first)
+            begins = None if prefixes is None else list(itertools.islice(prefixes, len(chunk)))
+            if begins is not None and len(begins) < len(chunk):
+                raise DataError(f"{first + len(begins)} prefixes, and more lines; each line needs one, or an empty one")
+            yield self.search(
+                chunk,
+                options=options,
+                batch_size=batch_size,
+                with_attention=with_attention,
+                first=first,
+                prefixes=begins,
+            )
             first += len(chunk)
 
     def score(
@@ -201,6 +215,9 @@ class Translator:
 
         `with_heads` also gives the attention of each layer and head, where the model has several.
         """
+        _check_texts(sources, "sources", "source")
+        _check_texts(targets, "targets", "target")
+        _check_batch(batch_size)
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets; line n of both must belong together")
         sides = (self._pieces(sources, self.config.search, 0), self.target_tokenizer.pieces(targets))
@@ -254,6 +271,20 @@ class Translator:
     def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
         attention = None if found.attention is None else found.attention.numpy()
         return translation(self.target_tokenizer, source, found, attention, replace_unk=options.replace_unk)
+
+
+def _check_texts(texts: Sequence[str], names: str = "texts", name: str = "text") -> None:
+    """Raise DataError for one text, whose letters would be taken for texts, and for what is no text."""
+    if isinstance(texts, str):
+        raise DataError(f"expected a list of {names}, got one {name}; write [{name}]")
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise DataError(f"{name} {number} is {type(text).__name__}, not a string")
+
+
+def _check_batch(size: int | None) -> None:
+    if size is not None and size < 1:
+        raise ConfigError(f"batch_size is {size}; it must be at least 1")
 
 
 def _silent(line: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import re
 import subprocess
 from pathlib import Path
@@ -10,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import tiny
-from cli_tools import ENVIRONMENT, command, mirada, process, works, write
-from mirada.translator import load
+from cli_tools import ENVIRONMENT, Ran, command, mirada, process, works, write
+from mirada.config.options import SearchConfig
+from mirada.translator import Translation, load
 
 GIVEN = "".join(f"{line}\n" for line in tiny.SOURCES)
 ODD = ["the cat", "", "a\u2028man", "\u2028", " ", "the\x0b\x0c\x1c\x85fox", "a\rb", "\ufeff", "ñ ü 猫 🦊", "<s> </s>"]
@@ -181,3 +184,83 @@ def test_a_full_disk_behind_the_output():
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command("--help"), stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, check=False)
     assert (done.returncode, done.stderr) == (2, b"mirada: standard output: No space left on device\n")
+
+
+# What is said about the lines, and files by their names
+
+
+def notes(ran: Ran) -> list[str]:
+    return [line.removeprefix("mirada: ") for line in ran.errors.splitlines()]
+
+
+@one_model
+def test_words_never_seen_are_counted_line_by_line_and_then_together(model_folder):
+    long = ("--max-output-length", 200)
+    few = works("translate", model_folder, *long, given="the cat 猫\nthe cat\nΩ 猫\n")
+    assert notes(few)[:2] == [
+        "line 1: 1 of 3 words never seen in training",
+        "line 3: 2 of 2 words never seen in training",
+    ]
+    many = works("translate", model_folder, *long, given="猫\n" * 7)
+    said = [f"line {n}: 1 of 1 words never seen in training" for n in (1, 2, 3)]
+    assert notes(many)[:4] == [*said, "7 of 7 lines hold words never seen in training"]
+
+
+@one_model
+def test_outputs_at_their_limit_are_counted(model_folder):
+    ran = works("translate", model_folder, "--max-output-length", 1, "--beam-size", 1, given=GIVEN)
+    unfinished = sum(not found[0].finished for found in searched(model_folder))
+    what = "reached the limit of their length before they ended (see --max-output-length, --max-length-ratio)"
+    assert unfinished
+    assert notes(ran) == [f"{unfinished} of {len(tiny.SOURCES)} outputs {what}"]
+
+
+def searched(folder: Path) -> list[list[Translation]]:
+    return load(folder, device="cpu").search(tiny.SOURCES, options=SearchConfig(beam_size=1, max_output_length=1))
+
+
+@one_model
+@pytest.mark.parametrize(("name", "opened"), [("out.gz", gzip.open), ("out.xz", lzma.open), ("out.GZ", gzip.open)])
+def test_a_name_that_promises_a_format_gets_it(model_folder, tmp_path, name, opened):
+    expected = translates(model_folder)
+    assert translates(model_folder, "--output", tmp_path / name) == []
+    with opened(tmp_path / name, "rt", encoding="utf-8") as stream:
+        assert stream.read() == "".join(f"{line}\n" for line in expected)
+    assert translates(model_folder, "--input", tmp_path / name, given="")
+
+
+@one_model
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("flag", ["--output", "--save-attention"])
+def test_a_full_disk_is_told_by_the_file_s_name(model_folder, flag):
+    ran = mirada("translate", model_folder, flag, "/dev/full", given=GIVEN)
+    assert ran.code == 2
+    assert notes(ran)[-1] == "/dev/full: cannot be written (No space left on device)"
+
+
+@one_model
+def test_forced_beginnings_from_a_file(model_folder, tmp_path):
+    begins = write(tmp_path / "begins", ["el gato", "", "un libro", "", "", ""])
+    outputs = translates(model_folder, "--prefix-file", begins)
+    free = translates(model_folder)
+    assert outputs[0].startswith("el gato")
+    assert outputs[2].startswith("un libro")
+    assert [outputs[i] for i in (1, 3, 4, 5)] == [free[i] for i in (1, 3, 4, 5)]
+    few = mirada("translate", model_folder, "--prefix-file", write(tmp_path / "few", ["a"]), given=GIVEN)
+    assert (few.code, notes(few)[-1]) == (2, "1 prefixes, and more lines; each line needs one, or an empty one")
+    many = mirada("translate", model_folder, "--prefix-file", write(tmp_path / "many", ["a"] * 9), given=GIVEN)
+    assert (many.code, notes(many)[-1]) == (2, f"{tmp_path / 'many'}: more lines than the input, which has 6")
+
+
+@one_model
+def test_replacing_unknown_words_by_a_model_that_writes_none(model_folder):
+    ran = works("translate", model_folder, "--replace-unk", "true", given="the cat\n")
+    what = "replace_unk: this model writes pieces of words, so it writes no <unk> and nothing will be replaced"
+    assert notes(ran)[0] == what
+
+
+@one_model
+def test_symbols_are_joined_back(model_folder):
+    plain = translates(model_folder)
+    assert translates(model_folder, "--join-output") == ["".join(line.split()) for line in plain]
+    assert any(" " in line for line in plain)

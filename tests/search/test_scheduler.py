@@ -46,6 +46,8 @@ def run(
 def test_the_limit_of_an_output_follows_its_own_source():
     assert output_limit(7, SearchConfig()) == 24  # 2 × 7 + 10
     assert output_limit(7, SearchConfig(max_length_ratio=0.5)) == 13
+    assert output_limit(7, SearchConfig(max_length_offset=1)) == 15
+    assert output_limit(7, SearchConfig(max_length_ratio=0.5, max_length_offset=0)) == 3
     assert output_limit(0, SearchConfig()) == 10
     assert output_limit(7, SearchConfig(max_output_length=3)) == 3
     assert output_limit(7, SearchConfig(min_output_length=50)) == 50

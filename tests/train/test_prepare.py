@@ -9,11 +9,13 @@ import pytest
 
 import tiny
 from mirada.config.configfile import parse
-from mirada.config.options import Config
+from mirada.config.options import Config, SearchConfig
+from mirada.data.batches import Encoded
 from mirada.data.corpus import Corpus
 from mirada.data.vocabulary import EOS, UNK
 from mirada.errors import ConfigError, DataError
-from mirada.train.prepare import encode, fingerprint, learn_tokenizers, resolve
+from mirada.texts import output_limit
+from mirada.train.prepare import encode, fingerprint, learn_tokenizers, resolve, with_limits
 
 WORDS = ["abandon", "zebra", "cat"] * 20
 PHONEMES = ["AH0 B AE1", "Z IY1 AH0", "K AE1 B"] * 20
@@ -231,3 +233,29 @@ def test_a_fingerprint_follows_every_text_and_nothing_else():
         (PAIRS, corpus(["a b c dx"], [" y z x"])),  # the same characters, parted elsewhere
     ]
     assert len({fingerprint(pairs) for pairs in [base, *changes]}) == len(changes) + 1
+
+
+# The limit of an output's length
+
+
+def pairs_of(lengths: list[tuple[int, int]]) -> Encoded:
+    return Encoded([[9] * source + [EOS] for source, _ in lengths], [[9] * target for _, target in lengths])
+
+
+def test_the_limit_is_a_line_above_the_training_pairs_and_half_as_much_again():
+    line = pairs_of([(n, 6 * n + 4) for n in range(1, 10)])
+    found = with_limits(Config(), line).search
+    assert (found.max_length_ratio, found.max_length_offset) == (9.0, 6 + 10)
+    assert all(output_limit(n, found) > 6 * n + 4 for n in range(1, 20))
+    one_length = pairs_of([(4, 8), (4, 8)])
+    found = with_limits(Config(), one_length).search
+    assert (found.max_length_ratio, found.max_length_offset) == (3.0, 10)
+    falling = pairs_of([(n, 12 - n) for n in range(1, 10)])
+    found = with_limits(Config(), falling).search
+    assert found.max_length_ratio == 0.01
+    assert output_limit(1, found) >= 11
+
+
+def test_a_limit_that_is_given_stays():
+    given = Config(search=SearchConfig(max_length_ratio=1.5))
+    assert with_limits(given, pairs_of([(1, 50)])) == given

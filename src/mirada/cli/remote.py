@@ -34,7 +34,7 @@ def remote_blocks(
 
 def check(values: argparse.Namespace) -> None:
     """Raise ConfigError for flags that a service does not take."""
-    for name in ("alignment", "save_attention"):
+    for name in ("alignment", "save_attention", "prefix_file"):
         if getattr(values, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{flag}: it needs the model in this process; leave out --server")

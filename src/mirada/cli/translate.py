@@ -9,13 +9,16 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_options, collect, number_or_auto, positive
+from mirada.cli.noted import Noted, note, say_noted
 from mirada.errors import ConfigError, DataError
+from mirada.files import text_stream, unwritable
 
 if TYPE_CHECKING:
     from mirada.cli.remote import Remote
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 EPILOG = """examples:
   echo "How are you?" | mirada translate runs/luong
   mirada translate runs/luong --input test.en --output test.hyp --beam-size 5
+  mirada translate runs/luong --prefix-file begins.es < test.en         # each output begins as its line says
   mirada translate runs/luong --n-best 3 < test.en                      # id ||| text ||| score
   mirada translate runs/luong --alignment hard --save-attention a.jsonl < test.en
   mirada translate runs/luong --precision int8 < test.en                # about twice as fast, a few outputs differ
@@ -49,23 +53,35 @@ def run(arguments: Sequence[str]) -> int:
     translator = load(values.model, device=values.device, precision=values.precision, workers=values.workers)
     translator.warn = _refuse if values.strict else say
     options = changed(translator.config.search, collect(values).get("search", {}))
-    look = values.alignment is not None or values.save_attention is not None
-    if look and not translator.config.model.has_attention:
+    with_attention = values.alignment is not None or values.save_attention is not None
+    if with_attention and not translator.config.model.has_attention:
         raise ConfigError(f"{values.model}: a classic model has no attention to align with or to save")
+    if options.replace_unk and translator.config.data.target_tokenizer in ("bpe", "unigram"):
+        say("replace_unk: this model writes pieces of words, so it writes no <unk> and nothing will be replaced")
     with ExitStack() as stack:
         blocks, output = _open(values, stack)
         attention = stack.enter_context(_writable(values.save_attention)) if values.save_attention else None
-        lines = translator.stream_blocks(blocks, options=options, batch_size=values.batch_size, with_attention=look)
-        first = 0
+        prefixes = _prefixes(values.prefix_file, stack)
+        lines = translator.stream_blocks(
+            blocks,
+            options=options,
+            batch_size=values.batch_size,
+            with_attention=with_attention,
+            prefixes=prefixes,
+        )
+        noted = Noted(0, 0, 0)
         for outputs in lines:
-            numbered = [(number, found) for number, row in enumerate(outputs, start=first) for found in row]
+            numbered = [(number, found) for number, row in enumerate(outputs, start=noted.lines) for found in row]
             texts = [_line(number, found, values, options.n_best, translator) for number, found in numbered]
-            looks = [json.dumps(_attention(*pair), ensure_ascii=False) for pair in numbered] if attention else []
-            first += len(outputs)
+            weights = [json.dumps(_attention(*pair), ensure_ascii=False) for pair in numbered] if attention else []
+            noted = note(noted, outputs)
             with _undisturbed():
-                _write(output, texts)
+                _write(output, texts, values.output)
                 if attention:
-                    _write(attention, looks)
+                    _write(attention, weights, values.save_attention)
+        if prefixes is not None and next(prefixes, None) is not None:
+            raise DataError(f"{values.prefix_file}: more lines than the input, which has {noted.lines}")
+    say_noted(noted)
     return 0
 
 
@@ -82,13 +98,46 @@ def _translate_there(values: argparse.Namespace) -> int:
             numbered = [(number, found) for number, row in enumerate(outputs, start=first) for found in row]
             first += len(outputs)
             with _undisturbed():
-                _write(output, [_plain_line(*pair, values, int(search.get("n_best", 1))) for pair in numbered])
+                _write(
+                    output,
+                    [_plain_line(*pair, values, int(search.get("n_best", 1))) for pair in numbered],
+                    values.output,
+                )
     return 0
 
 
-def _write(file: TextIO, lines: list[str]) -> None:
-    file.writelines(f"{line}\n" for line in lines)
-    file.flush()
+def _prefixes(path: str | None, stack: ExitStack) -> Iterator[str] | None:
+    """The forced beginnings, a line each."""
+    if path is None:
+        return None
+    from mirada.data.arriving import line_blocks
+    from mirada.data.corpus import open_text
+
+    stream = stack.enter_context(open_text(Path(path)))
+    return chain.from_iterable(line_blocks(stream, path))
+
+
+def _write(file: TextIO, lines: list[str], name: str | None) -> None:
+    """Write whole lines; raises MiradaError with the file's name, where it has one."""
+    try:
+        file.writelines(f"{line}\n" for line in lines)
+        file.flush()
+    except OSError as error:
+        if name is None:
+            raise
+        raise unwritable(name, error) from None
+
+
+@contextmanager
+def _writable(name: str) -> Iterator[TextIO]:
+    file = text_stream(Path(name))
+    try:
+        yield file
+    finally:
+        try:
+            file.close()
+        except OSError as error:
+            raise unwritable(name, error) from None
 
 
 @contextmanager
@@ -149,6 +198,10 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--workers", type=positive, metavar="N", help="batches searched at once [one for each core, up to 8]"
     )
+    parser.add_argument("--prefix-file", metavar="FILE", help="how each output must begin, a line for each input line")
+    parser.add_argument(
+        "--join-output", action="store_true", help="write outputs without blanks: symbols joined back into words"
+    )
     parser.add_argument("--strict", action="store_true", help="stop at a line that is too long instead of cutting it")
     add_options(parser, "search")
     return parser.read(arguments)
@@ -187,13 +240,6 @@ def _refuse_same(stream: BinaryIO, paths: list[str]) -> None:
         known.append(found)
 
 
-def _writable(path: str) -> TextIO:
-    try:
-        return Path(path).open("w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
-
-
 def _plain_output() -> TextIO:
     """Standard output as UTF-8 with bare newlines, whatever the system's habit."""
     if sys.stdout is None:
@@ -215,9 +261,10 @@ def _line(
 
 
 def _plain_line(number: int, found: Translation | Remote, values: argparse.Namespace, n_best: int) -> str:
+    text = "".join(found.text.split()) if values.join_output else found.text
     if n_best > 1:
-        return f"{number} ||| {found.text} ||| {found.score:.4f}"
-    return f"{found.text}\t{found.score:.4f}" if values.scores else found.text
+        return f"{number} ||| {text} ||| {found.score:.4f}"
+    return f"{text}\t{found.score:.4f}" if values.scores else text
 
 
 def _attention(number: int, found: Translation) -> dict[str, object]:

@@ -16,7 +16,12 @@ class SearchConfig(Block):
     max_output_length: SomeLength | None = Field(
         None, description="most tokens of an output (default: per sentence, by max_length_ratio)"
     )
-    max_length_ratio: float = Field(2.0, gt=0, le=1000, description="default limit: this × source tokens + 10")
+    max_length_ratio: float | None = Field(
+        None, gt=0, le=1000, description="default limit: this × source tokens + max_length_offset (learned, else 2)"
+    )
+    max_length_offset: Length | None = Field(
+        None, description="default limit: max_length_ratio × source tokens + this (learned, else 10)"
+    )
     max_input_length: SomeLength = Field(1000, description="longer sources are cut to so many tokens, with a warning")
     replace_unk: bool = Field(False, description="put the attended source word in place of <unk>")
     min_output_length: Length = Field(0, description="fewest tokens of an output")

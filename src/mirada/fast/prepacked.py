@@ -5,7 +5,8 @@ A product with few rows spends its time on reading the weights, and a plain one 
 
 float32   oneDNN's blocked layout: the plain model's numbers, but for the order of additions
 int8      weights in 8 bits, one scale an output, made once; each row that they meet is brought to 8 bits by its own
-          largest number; sums are whole numbers and exact, so a sentence alone gets what it gets in any batch
+          largest number; sums are whole numbers and exact, but rows are rounded before: a last bit that
+          depends on the batch can become a step of 1/127, and scores differ by up to 2e-3
 
 Only a CPU has this, and only for weights in float32; elsewhere `packed` gives the model back as it is.
 """

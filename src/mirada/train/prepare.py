@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
+
 from mirada.config.configfile import changed
 from mirada.config.data import DataConfig
 from mirada.config.model import MOST_SEGMENTS
 from mirada.config.options import Config
 from mirada.data import preparing
+from mirada.data.batches import Encoded, pair_lengths
 from mirada.data.corpus import Corpus, load_pairs
 from mirada.data.preparing import Corpora, Prepared, Tokenizers
 from mirada.data.rows import ITEM, PART
 from mirada.errors import ConfigError
 
-__all__ = ["Prepared", "choices", "encode", "fingerprint", "learn_tokenizers", "read", "resolve"]
+__all__ = ["Prepared", "choices", "encode", "fingerprint", "learn_tokenizers", "read", "resolve", "with_limits"]
 
 
 def read(config: Config) -> Corpora:
@@ -58,6 +61,25 @@ def encode(config: Config, corpora: Corpora, tokenizers: Tokenizers) -> Prepared
     Raises DataError if no pair is left, or if most of the dev set is unknown to the vocabulary.
     """
     return preparing.encode(config.data, corpora, tokenizers, copies=config.model.copy_attn)
+
+
+def with_limits(config: Config, train: Encoded) -> Config:
+    """The limit of an output's length learned from the training pairs, where the options leave it to the data.
+
+    T target tokens of S source tokens: the straight line a S + b by least squares, b then so large that 999 of 1,000
+    pairs lie below, and half as much again, and 10. A default that cuts right outputs off says nothing about it.
+    """
+    search = config.search
+    if search.max_length_ratio is not None or search.max_length_offset is not None:
+        return config
+    lengths = pair_lengths(train).astype(float)
+    sources, targets = lengths[:, 0] - 1, lengths[:, 1] - 1  # without </s>
+    spread = ((sources - sources.mean()) ** 2).sum()
+    slope = ((sources - sources.mean()) * targets).sum() / spread if spread else targets.mean() / max(1, sources.mean())
+    slope = max(0.0, float(slope))
+    rest = max(0.0, float(np.quantile(targets - slope * sources, 0.999)))
+    learned = {"max_length_ratio": max(0.01, round(1.5 * slope, 3)), "max_length_offset": int(np.ceil(1.5 * rest)) + 10}
+    return changed(config, {"search": {**search.model_dump(), **learned}})
 
 
 def fingerprint(corpora: Corpora) -> str:

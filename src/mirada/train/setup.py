@@ -61,6 +61,7 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     else:
         tokenizers = checkpoint.read_tokenizers(folder, config)
     data, options = prepare.encode(config, corpora, tokenizers), config.training
+    config = prepare.with_limits(config, data.train)
     model, begun_with = _model(config, tokenizers, fresh=saved is None)
     sample = draw_sample(data.dev, data.dev_texts, count=options.valid_sentences, seed=options.seed)
     judge, doubt = choose_judge(options.early_stopping_metric, sample.references)

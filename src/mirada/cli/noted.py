@@ -1,0 +1,43 @@
+"""What `mirada translate` says about its lines on standard error: words never seen, outputs at their limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mirada.cli import say
+
+if TYPE_CHECKING:
+    from mirada.translator import Translation
+
+NAMED = 3  # lines with unknown words that are named one by one
+
+
+class Noted(NamedTuple):
+    """What there is to say about the lines so far."""
+
+    lines: int
+    unknown: int  # with words that the model never saw
+    limited: int  # whose best output reached the limit
+
+
+def note(noted: Noted, outputs: Sequence[Sequence[Translation]]) -> Noted:
+    """Count a block of lines, and say which are the first with unknown words."""
+    unknown, limited = noted.unknown, noted.limited
+    for number, (best, *_) in enumerate(outputs, start=noted.lines + 1):
+        limited += not best.finished
+        if best.unknown_words:
+            unknown += 1
+            if unknown <= NAMED:
+                words = len(set(best.source_words))
+                say(f"line {number}: {best.unknown_words} of {words} words never seen in training")
+    return Noted(noted.lines + len(outputs), unknown, limited)
+
+
+def say_noted(noted: Noted) -> None:
+    """Say at the end how many lines there were like that."""
+    if noted.unknown > NAMED:
+        say(f"{noted.unknown} of {noted.lines} lines hold words never seen in training")
+    if noted.limited:
+        what = "reached the limit of their length before they ended (see --max-output-length, --max-length-ratio)"
+        say(f"{noted.limited} of {noted.lines} outputs {what}")
