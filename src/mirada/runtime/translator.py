@@ -130,11 +130,25 @@ class Translator:
         options: SearchConfig | None = None,
         batch_size: int | None = 64,
         with_attention: bool = False,
+        prefixes: Iterator[str] | None = None,
     ) -> Iterator[list[list[Translation]]]:
-        """Outputs of blocks of lines in order: as many lines at once as are ready."""
+        """Outputs of blocks of lines in order: as many lines at once as are ready.
+
+        `prefixes` gives how each output must begin, in turn; raises DataError if it ends before the lines.
+        """
         first = 0
         for chunk in chunks(blocks, batch_size or MOST_SENTENCES):
-            yield self.search(chunk, options=options, batch_size=batch_size, with_attention=with_attention, first=first)
+            begins = None if prefixes is None else list(itertools.islice(prefixes, len(chunk)))
+            if begins is not None and len(begins) < len(chunk):
+                raise DataError(f"{first + len(begins)} prefixes, and more lines; each line needs one, or an empty one")
+            yield self.search(
+                chunk,
+                options=options,
+                batch_size=batch_size,
+                with_attention=with_attention,
+                first=first,
+                prefixes=begins,
+            )
             first += len(chunk)
 
     def score(
