@@ -1,6 +1,6 @@
 """What is chosen from the number of pairs where it is not given: how wide, how careful, how large a batch, how long.
 
-Measured on inflection (700 and 10,000 pairs), translation (3,000 pairs) and questions (18,000): see docs/training.md.
+The sizes are the field's habits for little data, not yet measured on several data sets: see docs/training.md.
 """
 
 from __future__ import annotations
