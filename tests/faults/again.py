@@ -9,11 +9,11 @@ from .commands import Command
 from .outcome import Outcome, judge
 
 # Wide enough that PyTorch shares the work between threads: matrices of 128 × 1024, 32 sentences.
-SIZES = {"embedding-dim": 64, "hidden-size": 128, "batch-size": 32, "max-updates": 6, "valid-every": 3}
+SIZES = {"embedding-dim": 64, "batch-size": 32, "max-updates": 6, "valid-every": 3}
 SYSTEMS = {
-    "classic": ["--decoder=classic", "--rnn-type=gru", "--dec-layers=2", "--enc-layers=2"],
-    "bahdanau": ["--decoder=bahdanau", "--score=additive", "--readout=deep"],
-    "luong": ["--decoder=luong", "--score=general", "--ema-decay=0.9"],
+    "classic": ["--decoder=classic", "--hidden-size=128", "--rnn-type=gru", "--dec-layers=2", "--enc-layers=2"],
+    "bahdanau": ["--decoder=bahdanau", "--hidden-size=128", "--score=additive", "--readout=deep"],
+    "luong": ["--decoder=luong", "--hidden-size=128", "--score=general", "--ema-decay=0.9"],
     "transformer": ["--decoder=transformer", "--num-heads=4", "--ff-size=256"],
 }
 FILES = ("model.safetensors", "validations.tsv", "metrics.json", "source.json", "target.json")
