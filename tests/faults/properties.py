@@ -71,7 +71,7 @@ class Bench:
         folder = self.place / "bars"
         folder.mkdir()
         checkpoint.write_start(folder, config, *own)
-        checkpoint.write_model(folder, system, {"metrics": {}})
+        checkpoint.write_model(folder, system, {"metrics": {}}, config)
         return folder
 
     @cached_property
