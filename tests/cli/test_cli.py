@@ -82,7 +82,7 @@ MISTAKES = {
     "trian": "unknown command 'trian'; did you mean 'train'?; `mirada --help` lists them",
     "data chekc": "unknown action 'chekc'; did you mean 'check'?; `mirada data` knows make, check and invent",
     "train --hiden-size 4": "unknown argument '--hiden-size'; did you mean '--hidden-size'?; see `mirada train --help`",
-    "translate": "the following arguments are required: model; see `mirada translate --help`",
+    "translate": "give a model folder, or --server URL; see `mirada translate --help`",
     "train --hidden-size": "argument --hidden-size/--model.hidden-size: expected one argument; see ",
     TRAIN + "--hidden-size big": "options: model.hidden_size: input should be a valid integer",
     TRAIN + "--hidden-size 0": "options: model.hidden_size: input should be greater than or equal to 1 (got '0')",

@@ -66,11 +66,11 @@ def test_an_epoch_is_a_function_of_seed_and_epoch():
 
 def test_what_becomes_too_long_stays_whole():
     _, plain = prepared()
-    longest = max(len(ids) for side in plain.train for ids in side)
+    longest = max(len(ids) for ids in plain.train.sources + plain.train.targets)
     data, known = prepared(bpe_dropout=0.2, max_length=longest)
     found = encode_epoch(data, known, seed=1, epoch=0)
     assert found.targets != known.train.targets
-    assert all(len(ids) <= longest + 1 for side in found for ids in side)
+    assert all(len(ids) <= longest + 1 for ids in found.sources + found.targets)
 
 
 def test_stopped_and_gone_on_is_never_stopped(tmp_path):

@@ -28,6 +28,5 @@ def test_commands_run_without_torch(exported_folder: Path, tmp_path: Path, comma
         env=ENVIRONMENT,
         check=False,
     )
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    here = [part if part != "one" else str(tmp_path / "one") for part in arguments]
-    assert ran.stdout.decode() == works(*here, given="the red fox\n").output
+    here = works(*[part if part != "one" else str(tmp_path / "one") for part in arguments], given="the red fox\n")
+    assert (ran.returncode, ran.stderr.decode(), ran.stdout.decode()) == (0, here.errors, here.output)

@@ -61,7 +61,7 @@ def test_positions_are_judged_one_by_one(trained, tmp_path):
 
 def test_a_mistake_is_written_down(tmp_path):
     write_json(tmp_path / "job.json", {"training": None, "model": str(tmp_path / "none"), "test": str(tmp_path / "t")})
-    assert worker.main(tmp_path) == 1
+    assert worker.main(tmp_path) == 2
     assert "missing" in read_json(tmp_path / "failed.json")["error"]
 
 
