@@ -252,9 +252,8 @@ def test_having_attention_is_asked_of_the_options() -> None:
     assert {where.split(":")[0] for where in found} <= {"mirada.config.model"}, found
 
 
-# Rooms that do the same by other means have the same names. The others wait for another name.
+# Rooms that do the same by other means have the same names.
 SAME_ON_PURPOSE = ("mirada.reference", "mirada.runtime", "mirada.export")
-TWICE = {"Outputs", "Measured", "Memory", "Run", "Encoded", "Piece", "Sizes", "Parts", "Past"}
 
 
 def test_no_class_name_twice() -> None:
@@ -265,4 +264,4 @@ def test_no_class_name_twice() -> None:
             for node in ast.walk(tree):
                 if isinstance(node, ast.ClassDef):
                     found.setdefault(node.name, []).append(module)
-    assert {name: modules for name, modules in found.items() if len(modules) > 1 and name not in TWICE} == {}
+    assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}

@@ -10,7 +10,7 @@ import pytest
 from mirada.corpora import clauses, lexicon, phrases, predicates, questions, sentences
 from mirada.corpora.clauses import Form
 from mirada.corpora.grammar import AlignedPair, realize
-from mirada.corpora.phrases import NOTHING, Nominal, Piece, chain, word
+from mirada.corpora.phrases import NOTHING, Nominal, Phrase, chain, word
 
 ME, YOU, HE, SHE, WE, THEY = (phrases.pronoun_subject(pronoun) for pronoun in lexicon.PRONOUNS)
 ANA = Nominal(word("Ana", "Ana"), 2, "f", "person")
@@ -24,26 +24,26 @@ def links(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(i), int(j)) for i, j in (link.split("-") for link in text.split()))
 
 
-def drawn(maker: Callable[[Random], Piece], english: str) -> AlignedPair:
+def drawn(maker: Callable[[Random], Phrase], english: str) -> AlignedPair:
     """Draw from a rule until it says what was asked for; its Spanish is then the rule's, not the test's."""
     rng = Random(1)
     wanted = [*english.split()]
     for _ in range(100_000):
-        piece = maker(rng)
-        if [text for text in piece.source if text] == wanted:
-            return realize(piece)
+        phrase = maker(rng)
+        if [text for text in phrase.source if text] == wanted:
+            return realize(phrase)
     raise AssertionError(f"never said: {english}")
 
 
-def said(subject: Nominal, verb: str, tense: str, negative: bool = False, **slots: Piece) -> AlignedPair:
+def said(subject: Nominal, verb: str, tense: str, negative: bool = False, **slots: Phrase) -> AlignedPair:
     form = Form(tense, negative, False, subject)
     return realize(chain(clauses.statement(clauses.finite(lexicon.verb(verb), form) | slots, subject), word(".", ".")))
 
 
-def asked(subject: Nominal, verb: str, tense: str, wh: Piece = NOTHING, **slots: Piece) -> AlignedPair:
+def asked(subject: Nominal, verb: str, tense: str, wh: Phrase = NOTHING, **slots: Phrase) -> AlignedPair:
     form = Form(tense, False, True, subject)
     inner = clauses.question(clauses.finite(lexicon.verb(verb), form) | slots, subject, wh)
-    return realize(chain(Piece((), ("¿",), ()), inner, word("?", "?")))
+    return realize(chain(Phrase((), ("¿",), ()), inner, word("?", "?")))
 
 
 HIM = word("him", "lo")
@@ -51,7 +51,7 @@ TO_HER = {"direct": word("it", "lo"), "indirect": word("to her", "se")}
 TIRED = next(item for item in lexicon.ADJECTIVES if item.english == "tired")
 
 
-def tired(gender: str, number: int) -> Piece:
+def tired(gender: str, number: int) -> Phrase:
     return phrases.adjective(TIRED, gender, number)
 
 
@@ -109,24 +109,24 @@ def test_clauses(made: AlignedPair, source: str, target: str, linked: str) -> No
     assert made == AlignedPair(source, target, links(linked))
 
 
-def nouns(kind: str, room: int) -> Callable[[Random], Piece]:
-    return lambda rng: phrases.common(rng, (kind,), room=room).piece
+def nouns(kind: str, room: int) -> Callable[[Random], Phrase]:
+    return lambda rng: phrases.common(rng, (kind,), room=room).phrase
 
 
-def after(subject: Nominal, maker: predicates.Maker, tense: str = "present") -> Callable[[Random], Piece]:
+def after(subject: Nominal, maker: predicates.Maker, tense: str = "present") -> Callable[[Random], Phrase]:
     return lambda rng: clauses.statement(maker(rng, Form(tense, False, False, subject), 4), subject)
 
 
-def helped(subject: Nominal, verb: str) -> Callable[[Random], Piece]:
+def helped(subject: Nominal, verb: str) -> Callable[[Random], Phrase]:
     form = Form("present", False, False, subject)
     return lambda rng: clauses.statement(clauses.modal(rng, lexicon.verb(verb), form), subject)
 
 
-def about(maker: questions.Maker, room: int = 4) -> Callable[[Random], Piece]:
+def about(maker: questions.Maker, room: int = 4) -> Callable[[Random], Phrase]:
     return lambda rng: maker(rng, room, WH_TENSES)
 
 
-def of(kind: str) -> Callable[[Random], Piece]:
+def of(kind: str) -> Callable[[Random], Phrase]:
     return lambda rng: phrases.preposition("of", "de", phrases.common(rng, (kind,), definite=True))
 
 
@@ -183,7 +183,7 @@ PHRASES = [
 
 
 @pytest.mark.parametrize(("maker", "source", "target", "linked"), PHRASES, ids=[row[1] for row in PHRASES])
-def test_phrases_and_rules(maker: Callable[[Random], Piece], source: str, target: str, linked: str) -> None:
+def test_phrases_and_rules(maker: Callable[[Random], Phrase], source: str, target: str, linked: str) -> None:
     made = drawn(maker, source)
     assert (made.target, made.links) == (target, links(linked))
 

@@ -14,7 +14,7 @@ from mirada.cli.items import Items, add_items, items_of_pairs, items_of_referenc
 from mirada.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from mirada.evaluation.report import Outputs
+    from mirada.evaluation.report import Hypotheses
     from mirada.translator import Translation
 
 EPILOG = """examples:
@@ -109,7 +109,7 @@ def _flag(name: str) -> str:
     return "--" + name.rpartition(".")[2].replace("_", "-")
 
 
-def _given(values: argparse.Namespace) -> tuple[Outputs, str]:
+def _given(values: argparse.Namespace) -> tuple[Hypotheses, str]:
     """Outputs from a file. One output a line of the pairs, or one an item, as --save-outputs writes them."""
     from mirada.data.corpus import read_lines
 
@@ -122,7 +122,7 @@ def _given(values: argparse.Namespace) -> tuple[Outputs, str]:
     return _outputs([hypotheses[n - items.first] for n in items.lines] if by_line else hypotheses, items), "bpe"
 
 
-def _translated(values: argparse.Namespace) -> tuple[Outputs, str]:
+def _translated(values: argparse.Namespace) -> tuple[Hypotheses, str]:
     from mirada.config.configfile import changed
     from mirada.translator import load
 
@@ -149,10 +149,10 @@ def _say_limited(found: Sequence[Translation]) -> None:
         say(f"warning: {limited} of {len(found)} outputs {what}")
 
 
-def _outputs(hypotheses: list[str], items: Items, lists: list[list[str]] | None = None) -> Outputs:
-    from mirada.evaluation.report import Outputs
+def _outputs(hypotheses: list[str], items: Items, lists: list[list[str]] | None = None) -> Hypotheses:
+    from mirada.evaluation.report import Hypotheses
 
-    return Outputs(
+    return Hypotheses(
         hypotheses,
         items.references,
         items.sources,

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from mirada.corpora import lexicon, phrases
 from mirada.corpora.lexicon import Verb
 from mirada.corpora.morphology import conjugate, english_past, english_present
-from mirada.corpora.phrases import NOTHING, Nominal, Piece, arrange, chain, word
+from mirada.corpora.phrases import NOTHING, Nominal, Phrase, arrange, chain, word
 
-Slots = dict[str, Piece]
+Slots = dict[str, Phrase]
 
 STATEMENT = "subject aux not adverb verb complement direct indirect object recipient place company time"
 QUESTION = "wh aux subject not adverb verb complement direct indirect object recipient place company time"
@@ -35,15 +35,15 @@ class Form(NamedTuple):
         return self.negative or self.inverted
 
 
-def statement(slots: Slots, subject: Nominal) -> Piece:
+def statement(slots: Slots, subject: Nominal) -> Phrase:
     """Subject, verb, complements; a pronoun subject is silent and stands before the finite Spanish verb."""
-    parts = slots | {"subject": subject.piece}
+    parts = slots | {"subject": subject.phrase}
     return arrange(parts, STATEMENT, SAID_DROPPED if subject.pronoun else SAID)
 
 
-def question(slots: Slots, subject: Nominal, wh: Piece = NOTHING) -> Piece:
+def question(slots: Slots, subject: Nominal, wh: Phrase = NOTHING) -> Phrase:
     """English inverts subject and auxiliary; Spanish puts the subject after the verb: ¿Come Ana el pan?"""
-    parts = slots | {"subject": subject.piece, "wh": wh}
+    parts = slots | {"subject": subject.phrase, "wh": wh}
     return arrange(parts, QUESTION, ASKED_DROPPED if subject.pronoun else ASKED)
 
 
@@ -69,7 +69,7 @@ def finite(verb: Verb, form: Form) -> Slots:
         return slots | {"aux": word(english, spanish)}
     if form.auxiliary:
         do = english_past("do", 0) if form.tense == "past" else english_present("do", form.subject.person)
-        return slots | {"aux": Piece((do,), (), ()), "verb": word(base, spanish)}
+        return slots | {"aux": Phrase((do,), (), ()), "verb": word(base, spanish)}
     return slots | {"verb": word(" ".join(filter(None, (english, verb.particle))), spanish)}
 
 
@@ -100,12 +100,12 @@ def verbal(rng: Random, verb: Verb, form: Form) -> Slots:
     return finite(verb, form)
 
 
-def with_a(nominal: Nominal) -> Piece:
+def with_a(nominal: Nominal) -> Phrase:
     """Put the personal a (no English word, no link) before a person."""
-    return chain(Piece((), ("a",), ()), nominal.piece) if nominal.human else nominal.piece
+    return chain(Phrase((), ("a",), ()), nominal.phrase) if nominal.human else nominal.phrase
 
 
-def object_pronoun(rng: Random, verb: Verb, subject: Nominal) -> Piece:
+def object_pronoun(rng: Random, verb: Verb, subject: Nominal) -> Phrase:
     """A direct clitic that fits verb and subject: nobody sees himself here."""
     fitting = []
     if any(kind in lexicon.PEOPLE for kind in verb.objects):
@@ -137,15 +137,15 @@ def have(form: Form) -> Slots:
     return slots | {"aux": word(english, conjugate("tener", aspect)[person])}
 
 
-def place(rng: Random, room: int) -> Piece:
+def place(rng: Random, room: int) -> Phrase:
     """Where: en Madrid, en la casa, cerca de la plaza."""
     if room <= 2 or rng.random() < 0.2:
         return chain(word("in", "en"), phrases.gloss(rng.choice(lexicon.CITIES)))
     where = rng.choice((lexicon.PLACES[0],) * 3 + lexicon.PLACES)
-    return chain(phrases.gloss(where), phrases.common(rng, ("place",), room=room - 1, definite=True).piece)
+    return chain(phrases.gloss(where), phrases.common(rng, ("place",), room=room - 1, definite=True).phrase)
 
 
-def surface(rng: Random) -> Piece:
+def surface(rng: Random) -> Phrase:
     """Where a small thing is: sobre la mesa, debajo de la cama."""
     noun = rng.choice([noun for noun in lexicon.NOUNS if noun.english in lexicon.FURNITURE])
     the = phrases.determiner("the", noun.gender, 1)
@@ -180,7 +180,7 @@ def adjuncts(rng: Random, verb: Verb, form: Form, room: int) -> Slots:
     return slots | when(rng, form, room)
 
 
-def company(rng: Random, subject: Nominal, room: int) -> Piece:
+def company(rng: Random, subject: Nominal, room: int) -> Phrase:
     """With somebody: con Ana, conmigo, con él."""
     if rng.random() < 0.6:
         return phrases.preposition("with", "con", someone(rng, room, subject))

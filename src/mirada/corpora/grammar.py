@@ -21,7 +21,7 @@ from random import Random
 from typing import NamedTuple
 
 from mirada.corpora import phrases
-from mirada.corpora.phrases import Piece
+from mirada.corpora.phrases import Phrase
 from mirada.corpora.questions import ask
 from mirada.corpora.sentences import TENSES, story
 from mirada.errors import DataError
@@ -100,24 +100,24 @@ def _stream(rng: Random, max_words: int) -> Iterator[AlignedPair | None]:
     while True:
         low, high = rng.choices(buckets, weights)[0]
         for _ in range(10):
-            piece = _draw(rng, rng.randint(low, high))
-            if low <= sum(text not in _MARKS for text in piece.source) <= high:
-                yield realize(piece)
+            phrase = _draw(rng, rng.randint(low, high))
+            if low <= sum(text not in _MARKS for text in phrase.source) <= high:
+                yield realize(phrase)
                 break
         else:
             yield None
 
 
-def _draw(rng: Random, room: int) -> Piece:
+def _draw(rng: Random, room: int) -> Phrase:
     """Draw one sentence of about `room` words."""
     if rng.random() < (0.5 if room <= 5 else 0.2):
-        return phrases.chain(Piece((), ("¿",), ()), ask(rng, room), phrases.word("?", "?"))
+        return phrases.chain(Phrase((), ("¿",), ()), ask(rng, room), phrases.word("?", "?"))
     return phrases.chain(story(rng, room, rng.choice(TENSES)), phrases.word(".", "."))
 
 
-def realize(piece: Piece) -> AlignedPair:
-    """Finish the words of a piece and write them as text, with capitals and without blanks before marks."""
-    source, target, links = phrases.finish(piece)
+def realize(phrase: Phrase) -> AlignedPair:
+    """Finish the words of a phrase and write them as text, with capitals and without blanks before marks."""
+    source, target, links = phrases.finish(phrase)
     return AlignedPair(_text(source), _text(target), links)
 
 

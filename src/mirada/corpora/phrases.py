@@ -1,7 +1,7 @@
 """Aligned fragments, how they are put together, and the noun phrases of the embedded corpus.
 
-A `Piece` holds English words, Spanish words and the links between them. Everything is built by `arrange`, which lays
-named pieces out in one order on each side. An empty word is a silent one: `finish` melts it into the word after it, so
+A `Phrase` holds English words, Spanish words and the links between them. Everything is built by `arrange`, which lays
+named phrases out in one order on each side. An empty word is a silent one: `finish` melts it into the word after it, so
 that a dropped subject ("she" ↔ "") ends up linked to the verb that carries its person.
 """
 
@@ -20,7 +20,7 @@ Link = tuple[int, int]
 Item = TypeVar("Item")
 
 
-class Piece(NamedTuple):
+class Phrase(NamedTuple):
     """English words, Spanish words, and the links between their positions."""
 
     source: tuple[str, ...]
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
 class Nominal(NamedTuple):
     """A noun phrase with what its verb and its adjectives must know of it."""
 
-    piece: Piece
+    phrase: Phrase
     person: int
     gender: str
     kind: str
@@ -48,12 +48,12 @@ class Nominal(NamedTuple):
         return self.kind in lexicon.PEOPLE
 
 
-NOTHING = Piece((), (), ())
+NOTHING = Phrase((), (), ())
 
 
 @cache
-def word(source: str, target: str, links: str | None = None) -> Piece:
-    """Make a piece of words; "0-0 1-0" gives the links.
+def word(source: str, target: str, links: str | None = None) -> Phrase:
+    """Make a phrase of words; "0-0 1-0" gives the links.
 
     Without links: place by place where both sides have as many words, else every word with every word.
     """
@@ -64,11 +64,11 @@ def word(source: str, target: str, links: str | None = None) -> Piece:
         pairs = [(i, i) for i in range(len(left))]
     else:
         pairs = [(i, j) for i in range(len(left)) for j in range(len(right))]
-    return Piece(left, right, tuple(pairs))
+    return Phrase(left, right, tuple(pairs))
 
 
-def arrange(parts: Mapping[str, Piece], source: str, target: str) -> Piece:
-    """Lay named pieces out: the order of the names on the English side, and on the Spanish side.
+def arrange(parts: Mapping[str, Phrase], source: str, target: str) -> Phrase:
+    """Lay named phrases out: the order of the names on the English side, and on the Spanish side.
 
     A name that `parts` lacks is skipped, so that one pair of orders serves every clause.
     """
@@ -80,7 +80,7 @@ def arrange(parts: Mapping[str, Piece], source: str, target: str) -> Piece:
         if name in target_at
         for i, j in parts[name].links
     ]
-    return Piece(left, right, tuple(links))
+    return Phrase(left, right, tuple(links))
 
 
 def _lay(rows: list[tuple[str, tuple[str, ...]]]) -> tuple[tuple[str, ...], dict[str, int]]:
@@ -92,25 +92,25 @@ def _lay(rows: list[tuple[str, tuple[str, ...]]]) -> tuple[tuple[str, ...], dict
     return tuple(words), places
 
 
-def chain(*pieces: Piece) -> Piece:
-    """Put pieces one after another, in the same order on both sides."""
+def chain(*phrases: Phrase) -> Phrase:
+    """Put phrases one after another, in the same order on both sides."""
     source: list[str] = []
     target: list[str] = []
     links = []
-    for piece in pieces:
-        links += [(i + len(source), j + len(target)) for i, j in piece.links]
-        source += piece.source
-        target += piece.target
-    return Piece(tuple(source), tuple(target), tuple(links))
+    for phrase in phrases:
+        links += [(i + len(source), j + len(target)) for i, j in phrase.links]
+        source += phrase.source
+        target += phrase.target
+    return Phrase(tuple(source), tuple(target), tuple(links))
 
 
-def finish(piece: Piece) -> Piece:
+def finish(phrase: Phrase) -> Phrase:
     """Melt silent words into the next, then apply a/an, al, del, el agua, and e for y."""
-    source, source_at = _melt(_articles(piece.source), {})
-    target, target_at = _melt(piece.target, {})
+    source, source_at = _melt(_articles(phrase.source), {})
+    target, target_at = _melt(phrase.target, {})
     target, contracted_at = _melt(_soften(target), {("a", "el"): "al", ("de", "el"): "del"})
-    links = {(source_at[i], contracted_at[target_at[j]]) for i, j in piece.links}
-    return Piece(source, target, tuple(sorted(links)))
+    links = {(source_at[i], contracted_at[target_at[j]]) for i, j in phrase.links}
+    return Phrase(source, target, tuple(sorted(links)))
 
 
 def _melt(words: Sequence[str], contractions: Mapping[tuple[str, str], str]) -> tuple[tuple[str, ...], list[int]]:
@@ -170,10 +170,10 @@ def named(rng: Random) -> Nominal:
 
 def both(first: Nominal, second: Nominal) -> Nominal:
     """Two noun phrases joined by and; masculine unless both are feminine."""
-    parts = {"first": first.piece, "and": word("and", "y"), "second": second.piece}
-    piece = arrange(parts, "first and second", "first and second")
+    parts = {"first": first.phrase, "and": word("and", "y"), "second": second.phrase}
+    phrase = arrange(parts, "first and second", "first and second")
     gender = "f" if first.gender == second.gender == "f" else "m"
-    return Nominal(piece, 4, gender, first.kind)
+    return Nominal(phrase, 4, gender, first.kind)
 
 
 def overlap(first: Nominal, second: Nominal) -> bool:
@@ -182,12 +182,12 @@ def overlap(first: Nominal, second: Nominal) -> bool:
 
 
 def _content(nominal: Nominal) -> set[str]:
-    return {text.removesuffix("'s") for text in nominal.piece.source} - lexicon.DETERMINERS.keys()
+    return {text.removesuffix("'s") for text in nominal.phrase.source} - lexicon.DETERMINERS.keys()
 
 
 def can_join(first: Nominal, second: Nominal) -> bool:
     """Whether "… and …" says something, and one thing: not Ana and Ana, nor Ana and Diego's brother."""
-    words = (*first.piece.source, *second.piece.source)
+    words = (*first.phrase.source, *second.phrase.source)
     return not overlap(first, second) and not any(text.endswith("'s") for text in words)
 
 
@@ -208,15 +208,15 @@ def common(
     parts |= _determiner(rng, noun, number, room=room, definite=definite, indefinite=indefinite)
     if qualified and room >= 3 and rng.random() < 0.7:
         parts |= _qualities(rng, noun, number, room - 2)
-    piece = arrange(parts, "det owner size colour noun", "det noun colour size owner")
-    return Nominal(piece, 2 if number == 1 else 4, noun.gender, noun.kind)
+    phrase = arrange(parts, "det owner size colour noun", "det noun colour size owner")
+    return Nominal(phrase, 2 if number == 1 else 4, noun.gender, noun.kind)
 
 
-def _noun(noun: Noun, number: int) -> Piece:
+def _noun(noun: Noun, number: int) -> Phrase:
     return word(noun.english, noun.spanish) if number == 1 else word(english_plural(noun.english), plural(noun.spanish))
 
 
-def determiner(text: str, gender: str, number: int) -> Piece:
+def determiner(text: str, gender: str, number: int) -> Phrase:
     """The determiner in the form that its noun asks for."""
     forms = lexicon.DETERMINERS[text].split()
     return word(text, forms[2 * (number - 1) + (gender == "f")])
@@ -224,7 +224,7 @@ def determiner(text: str, gender: str, number: int) -> Piece:
 
 def _determiner(
     rng: Random, noun: Noun, number: int, *, room: int, definite: bool, indefinite: bool
-) -> dict[str, Piece]:
+) -> dict[str, Phrase]:
     if indefinite:
         text = "a" if number == 1 else rng.choice(("some", "many", *lexicon.NUMBERS[:5]))
         return {"det": determiner(text, noun.gender, number)}
@@ -244,27 +244,27 @@ def _determiner(
     return {"det": determiner(rng.choice(choices), noun.gender, number)}
 
 
-def _owner(rng: Random, noun: Noun, number: int) -> dict[str, Piece]:
+def _owner(rng: Random, noun: Noun, number: int) -> dict[str, Phrase]:
     """Ana's brother → el hermano de Ana: the article has a silent English word before "Ana's"."""
     name = rng.choice(lexicon.NAMES).text
     article = lexicon.DETERMINERS["the"].split()[2 * (number - 1) + (noun.gender == "f")]
     return {"det": word("", article), "owner": word(f"{name}'s", f"de {name}")}
 
 
-def _qualities(rng: Random, noun: Noun, number: int, room: int) -> dict[str, Piece]:
+def _qualities(rng: Random, noun: Noun, number: int, room: int) -> dict[str, Phrase]:
     fitting = [item for item in lexicon.adjectives(noun.kind) if item.group != "open"]
     quality = rng.choice(fitting)
-    piece = adjective(quality, noun.gender, number)
+    phrase = adjective(quality, noun.gender, number)
     colours = [other for other in fitting if other.group == "colour"]
     if room >= 2 and quality.group == "size" and colours and rng.random() < 0.5:
-        return {"size": piece, "colour": adjective(rng.choice(colours), noun.gender, number)}
+        return {"size": phrase, "colour": adjective(rng.choice(colours), noun.gender, number)}
     if room >= 2 and rng.random() < 0.25:
-        piece = chain(word("very", "muy"), piece) if quality.group not in lexicon.NO_DEGREES else piece
+        phrase = chain(word("very", "muy"), phrase) if quality.group not in lexicon.NO_DEGREES else phrase
     elif room >= 3 and quality.group in ("trait", "colour") and rng.random() < 0.4:
         others = [other for other in fitting if other.group == quality.group and other.english not in _against(quality)]
         if others:
-            piece = chain(piece, word("and", "y"), adjective(rng.choice(others), noun.gender, number))
-    return {"size": piece}
+            phrase = chain(phrase, word("and", "y"), adjective(rng.choice(others), noun.gender, number))
+    return {"size": phrase}
 
 
 def _against(quality: Adjective) -> tuple[str, ...]:
@@ -272,20 +272,20 @@ def _against(quality: Adjective) -> tuple[str, ...]:
     return lexicon.OPPOSITES if quality.english in lexicon.OPPOSITES else (quality.english,)
 
 
-def adjective(quality: Adjective, gender: str, number: int) -> Piece:
+def adjective(quality: Adjective, gender: str, number: int) -> Phrase:
     """An adjective that agrees."""
     return word(quality.english, agree(quality.spanish, gender, number))
 
 
-def gloss(entry: str) -> Piece:
-    """A piece from a table's "english=spanish=links"; `_` joins the words of one unit."""
+def gloss(entry: str) -> Phrase:
+    """A phrase from a table's "english=spanish=links"; `_` joins the words of one unit."""
     source, target, *links = entry.split("=")
     return word(source.replace("_", " "), target, *links)
 
 
-def preposition(source: str, target: str, nominal: Nominal) -> Piece:
+def preposition(source: str, target: str, nominal: Nominal) -> Phrase:
     """A preposition and its noun phrase."""
-    return chain(word(source, target), nominal.piece)
+    return chain(word(source, target), nominal.phrase)
 
 
 def bare(rng: Random, kinds: Sequence[str], *, number: int = 1) -> Nominal:

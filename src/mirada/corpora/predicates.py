@@ -30,7 +30,7 @@ from mirada.corpora.clauses import (
 )
 from mirada.corpora.lexicon import Adjective, Verb
 from mirada.corpora.morphology import agree
-from mirada.corpora.phrases import NOTHING, Nominal, Piece, chain, word
+from mirada.corpora.phrases import NOTHING, Nominal, Phrase, chain, word
 
 Maker = Callable[[Random, Form, int], Slots]
 
@@ -73,13 +73,13 @@ def suits(verb: Verb, tense: str) -> bool:
     return (verb.english, tense) not in {("read", "past"), ("know", "future"), ("love", "future")}
 
 
-def object_phrase(rng: Random, verb: Verb, room: int, subject: Nominal) -> Piece:
+def object_phrase(rng: Random, verb: Verb, room: int, subject: Nominal) -> Phrase:
     """One object or two joined by and, each person with its a: nobody sees himself."""
     definite = verb.english in ("need", "look", "wait")
     if room >= 5 and rng.random() < 0.25:
         first = _another(rng, verb.objects, room // 2, subject, definite=definite)
         kinds = [kind for kind in verb.objects if (kind in lexicon.PEOPLE) == first.human]
-        second = _another(rng, kinds, room - 1 - len(first.piece.source), subject, definite=definite)
+        second = _another(rng, kinds, room - 1 - len(first.phrase.source), subject, definite=definite)
         if phrases.can_join(first, second):
             return chain(with_a(first), word("and", "y"), with_a(second))
     return with_a(_another(rng, verb.objects, room, subject, definite=definite))
@@ -105,7 +105,7 @@ def motion(rng: Random, form: Form, room: int) -> Slots:
     """A verb of motion and its goal: va a la escuela. Spanish has no *va a ir* where *va* will do."""
     verb = rng.choice([verb for verb in _MOTION if verb.english != "go" or form.tense != "future"])
     goal = phrases.common(rng, ("place",), room=min(room - 2, 4), definite=True)
-    slots = adjuncts(rng, verb, form, room - 2 - len(goal.piece.source))
+    slots = adjuncts(rng, verb, form, room - 2 - len(goal.phrase.source))
     to = "at" if verb.english == "arrive" else "to"
     return slots | verbal(rng, verb, form) | {"place": phrases.preposition(to, "a", goal)}
 
@@ -121,10 +121,10 @@ def giving(rng: Random, form: Form, room: int) -> Slots:
         clitics = {"direct": word(thing.object, thing.direct), "indirect": word(f"to {receiver.object}", spanish)}
         return slots | clitics | when(rng, form, room - 4)
     if rng.random() < 0.5:
-        slots["object"] = noun_phrase(rng, ("thing", "text"), room - 2).piece
+        slots["object"] = noun_phrase(rng, ("thing", "text"), room - 2).phrase
         slots["indirect"] = word(receiver.object, receiver.indirect)
         return slots | when(rng, form, room - 2 - len(slots["object"].source))
-    slots["object"] = noun_phrase(rng, ("thing", "text"), min(room - 4, 4)).piece  # short: the recipient comes after
+    slots["object"] = noun_phrase(rng, ("thing", "text"), min(room - 4, 4)).phrase  # short: the recipient comes after
     return slots | {"recipient": phrases.preposition("to", "a", someone(rng, 3, form.subject))}
 
 
@@ -143,13 +143,13 @@ def feeling(rng: Random, form: Form, room: int) -> Slots:
 
 def _be(rng: Random, form: Form, room: int, items: Sequence[Adjective]) -> Slots:
     subject = form.subject
-    item = rng.choice([item for item in items if item.english not in subject.piece.source])
-    piece = phrases.adjective(item, subject.gender, subject.number)
+    item = rng.choice([item for item in items if item.english not in subject.phrase.source])
+    phrase = phrases.adjective(item, subject.gender, subject.number)
     if room >= 3 and item.group not in lexicon.NO_DEGREES and rng.random() < 0.35:
-        piece = chain(word("very", "muy"), piece)
+        phrase = chain(word("very", "muy"), phrase)
     if item.copula == "ser":
-        return finite(SER, form) | {"complement": piece}
-    return finite(ESTAR, form) | {"complement": piece} | when(rng, form, room - 2)
+        return finite(SER, form) | {"complement": phrase}
+    return finite(ESTAR, form) | {"complement": phrase} | when(rng, form, room - 2)
 
 
 def located(rng: Random, form: Form, room: int) -> Slots:
@@ -181,7 +181,7 @@ def compared(rng: Random, form: Form, room: int) -> Slots:
     items = [
         item
         for item in lexicon.adjectives(subject.kind)
-        if item.english in lexicon.COMPARATIVES.keys() - {*subject.piece.source}
+        if item.english in lexicon.COMPARATIVES.keys() - {*subject.phrase.source}
     ]
     if not items or room < 4 or form.tense == "future" or subject.kind == "food":
         return quality(rng, form, room)
@@ -193,7 +193,7 @@ def compared(rng: Random, form: Form, room: int) -> Slots:
         other = phrases.common(rng, (subject.kind,), definite=True)
         if phrases.overlap(other, subject):
             return quality(rng, form, room)
-    return finite(SER, form) | {"complement": chain(more, word("than", "que"), other.piece)}
+    return finite(SER, form) | {"complement": chain(more, word("than", "que"), other.phrase)}
 
 
 ACTIONS: tuple[Maker, ...] = (*(transitive,) * 6, intransitive, intransitive, motion, giving, giving)
@@ -207,13 +207,13 @@ def noun_phrase(rng: Random, kinds: Sequence[str], room: int, *, definite: bool 
         return phrases.named(rng)
     short = 2 if room <= 2 else rng.choice((2, 2, 3, 3, 4, 5))
     head = phrases.common(rng, kinds, room=min(room, short), definite=definite)
-    tail = _tail(rng, head, room - len(head.piece.source))
-    return head._replace(piece=chain(head.piece, tail))
+    tail = _tail(rng, head, room - len(head.phrase.source))
+    return head._replace(phrase=chain(head.phrase, tail))
 
 
-def _tail(rng: Random, head: Nominal, room: int) -> Piece:
+def _tail(rng: Random, head: Nominal, room: int) -> Phrase:
     """A phrase or a relative clause after the noun, or nothing."""
-    if head.piece.source[0] in lexicon.POSSESSIVES or head.kind == "kin":
+    if head.phrase.source[0] in lexicon.POSSESSIVES or head.kind == "kin":
         return NOTHING  # whose it is says which one
     if room >= 4 and rng.random() < 0.6:
         return relative(rng, head, room)
@@ -222,7 +222,7 @@ def _tail(rng: Random, head: Nominal, room: int) -> Piece:
     return NOTHING
 
 
-def _phrase_after(rng: Random, head: Nominal) -> Piece:
+def _phrase_after(rng: Random, head: Nominal) -> Phrase:
     if head.kind in ("person", "worker"):
         return chain(word("from", "de"), phrases.gloss(rng.choice(lexicon.CITIES)))
     if head.kind == "opening":
@@ -232,7 +232,7 @@ def _phrase_after(rng: Random, head: Nominal) -> Piece:
     return NOTHING
 
 
-def relative(rng: Random, head: Nominal, room: int) -> Piece:
+def relative(rng: Random, head: Nominal, room: int) -> Phrase:
     """A relative clause: who sleeps, that Ana bought, where Ana works."""
     tense = rng.choice(("present", "past"))
     draw = rng.random()
@@ -240,7 +240,7 @@ def relative(rng: Random, head: Nominal, room: int) -> Piece:
         return _where(rng, tense, room)
     if draw < 0.55 and head.kind not in lexicon.MASS:
         who = word("who" if head.human else "that", "que")
-        gap = head._replace(piece=who, pronoun=None)
+        gap = head._replace(phrase=who, pronoun=None)
         return statement(predicate(rng, Form(tense, _sometimes(rng), False, gap), room - 1), gap)
     return _that(rng, head, tense)
 
@@ -249,14 +249,14 @@ def _sometimes(rng: Random) -> bool:
     return rng.random() < 0.12
 
 
-def _where(rng: Random, tense: str, room: int) -> Piece:
+def _where(rng: Random, tense: str, room: int) -> Phrase:
     agent = agent_phrase(rng, room - 3)
     verb = rng.choice(lexicon.verbs(*_ACTING))
     form = Form(tense, False, False, agent)
     return chain(word("where", "donde"), statement(finite(verb, form), agent))
 
 
-def _that(rng: Random, head: Nominal, tense: str) -> Piece:
+def _that(rng: Random, head: Nominal, tense: str) -> Phrase:
     """The book that Ana bought; a person gets al que, a la que."""
     agent = agent_phrase(rng, 2)
     form = Form(tense, _sometimes(rng), False, agent)
@@ -264,7 +264,7 @@ def _that(rng: Random, head: Nominal, tense: str) -> Piece:
     that = word("that", "que")
     if head.human:
         article = phrases.determiner("the", head.gender, head.number).target[0]
-        that = Piece(("that",), ("a", article, "que"), ((0, 1), (0, 2)))
+        that = Phrase(("that",), ("a", article, "que"), ((0, 1), (0, 2)))
     return chain(that, statement(finite(verb, form), agent))
 
 

@@ -9,7 +9,7 @@ from mirada.corpora import lexicon, phrases
 from mirada.corpora.clauses import ESTAR, Form, finite, have, question, statement, when
 from mirada.corpora.lexicon import Verb
 from mirada.corpora.morphology import english_present
-from mirada.corpora.phrases import Nominal, Piece, chain, word
+from mirada.corpora.phrases import Nominal, Phrase, chain, word
 from mirada.corpora.predicates import (
     TRANSITIVE,
     feeling,
@@ -25,14 +25,14 @@ from mirada.corpora.predicates import (
 from mirada.corpora.sentences import COMMA, TENSES, something_somewhere, story
 
 Tenses = tuple[str, ...]
-Maker = Callable[[Random, int, Tenses], Piece]
+Maker = Callable[[Random, int, Tenses], Phrase]
 
 _REASONED = (transitive, transitive, intransitive, motion, giving, feeling, located, needing)
 _ASKED = (lexicon.PRONOUNS[1], lexicon.PRONOUNS[1], *lexicon.PRONOUNS[1:])  # you more often than others
 _TAILS = (word("when", "cuando"), word("if", "si"))
 
 
-def ask(rng: Random, room: int) -> Piece:
+def ask(rng: Random, room: int) -> Phrase:
     """A question; where there is much room, a clause about the present follows it."""
     if room < 10 or rng.random() < 0.2:
         return rng.choice(_MAKERS)(rng, room, TENSES)
@@ -61,7 +61,7 @@ def _known(tenses: Tenses) -> Tenses:
     return tuple(tense for tense in tenses if tense != "future")
 
 
-def how(rng: Random, room: int, tenses: Tenses) -> Piece:
+def how(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """How are you? ↔ ¿Cómo estás? How are you, Ana? ↔ ¿Cómo estás, Ana?"""
     subject = asked_subject(rng, room - 2)
     form = _form(rng, subject, _known(tenses))
@@ -70,11 +70,11 @@ def how(rng: Random, room: int, tenses: Tenses) -> Piece:
         slots |= when(rng, form, 1)
     asked = question(slots, subject, word("how", "cómo"))
     if subject.person == 1 and form.tense == "present" and room > 3 and rng.random() < 0.5:
-        return chain(asked, COMMA, phrases.named(rng).piece)
+        return chain(asked, COMMA, phrases.named(rng).phrase)
     return asked
 
 
-def where(rng: Random, room: int, tenses: Tenses) -> Piece:
+def where(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """Where is the key? ↔ ¿Dónde está la llave? Where does Ana work? ↔ ¿Dónde trabaja Ana?"""
     wh, draw = word("where", "dónde"), rng.random()
     subject = asked_subject(rng, room - 2)
@@ -89,34 +89,34 @@ def where(rng: Random, room: int, tenses: Tenses) -> Piece:
     return question(finite(verb, _form(rng, subject, tenses)), subject, wh)
 
 
-def at_what_time(rng: Random, room: int, tenses: Tenses) -> Piece:
+def at_what_time(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """When does she arrive? ↔ ¿Cuándo llega?"""
     subject = asked_subject(rng, room - 3)
     verb = rng.choice(lexicon.verbs("arrive", "return", "come", "work", "study"))
     return question(finite(verb, _form(rng, subject, tenses)), subject, word("when", "cuándo"))
 
 
-def whether(rng: Random, room: int, tenses: Tenses) -> Piece:
+def whether(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """Does Ana eat the bread? ↔ ¿Come Ana el pan? Is the house big? ↔ ¿Es grande la casa?"""
     if rng.random() < 0.12 and room >= 5:
         thing, place = something_somewhere(rng, room)
-        return chain(word(f"{english_present('be', thing.person)} there", "hay"), thing.piece, place)
+        return chain(word(f"{english_present('be', thing.person)} there", "hay"), thing.phrase, place)
     subject = asked_subject(rng, min(3, room // 2))
     if rng.random() < 0.2 and room >= 4:
         subject = phrases.common(rng, ("thing", "opening", "place", "food"), definite=True)
-    slots = predicate(rng, _form(rng, subject, tenses), max(1, room - 1 - len(subject.piece.source)))
+    slots = predicate(rng, _form(rng, subject, tenses), max(1, room - 1 - len(subject.phrase.source)))
     return question(slots, subject)
 
 
-def why(rng: Random, room: int, tenses: Tenses) -> Piece:
+def why(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """Why are you sad? ↔ ¿Por qué estás triste?"""
     subject = asked_subject(rng, min(3, room - 3))
-    spare = max(1, room - 2 - len(subject.piece.source))
+    spare = max(1, room - 2 - len(subject.phrase.source))
     slots = rng.choice(_REASONED)(rng, _form(rng, subject, tenses), spare)
     return question(slots, subject, word("why", "por qué"))
 
 
-def what(rng: Random, room: int, tenses: Tenses) -> Piece:
+def what(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """What does Ana eat? ↔ ¿Qué come Ana? Which book does she want? ↔ ¿Qué libro quiere?"""
     subject = asked_subject(rng, min(3, room - 3))
     form = _form(rng, subject, tenses)
@@ -124,7 +124,7 @@ def what(rng: Random, room: int, tenses: Tenses) -> Piece:
     if rng.random() < 0.65:
         return question(finite(verb, form), subject, word("what", "qué"))
     thing = phrases.bare(rng, _countable(verb))
-    return question(finite(verb, form), subject, chain(word("which", "qué"), thing.piece))
+    return question(finite(verb, form), subject, chain(word("which", "qué"), thing.phrase))
 
 
 def _asking(form: Form) -> list[Verb]:
@@ -138,35 +138,35 @@ def _countable(verb: Verb) -> list[str]:
     return [kind for kind in verb.objects if kind not in lexicon.MASS]
 
 
-def whom(rng: Random, room: int, tenses: Tenses) -> Piece:
+def whom(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """Who does Ana see? ↔ ¿A quién ve Ana?"""
     subject = asked_subject(rng, min(3, room - 3))
     form = _form(rng, subject, tenses)
     verb = rng.choice([verb for verb in TRANSITIVE if "person" in verb.objects and suits(verb, form.tense)])
-    return question(finite(verb, form), subject, Piece(("who",), ("a", "quién"), ((0, 1),)))
+    return question(finite(verb, form), subject, Phrase(("who",), ("a", "quién"), ((0, 1),)))
 
 
-def who(rng: Random, room: int, tenses: Tenses) -> Piece:
+def who(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """Who eats the bread? ↔ ¿Quién come el pan?"""
     asked = Nominal(word("who", "quién"), 2, "m", "person")
     slots = predicate(rng, Form(rng.choice(tenses), False, False, asked), max(1, room - 1))
     return statement(slots, asked)
 
 
-def how_old(rng: Random, room: int, tenses: Tenses) -> Piece:
+def how_old(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """How old is Ana? ↔ ¿Cuántos años tiene Ana?"""
     subject = asked_subject(rng, room - 3)
     return question(have(_form(rng, subject, _known(tenses))), subject, word("how old", "cuántos años"))
 
 
-def how_many(rng: Random, room: int, tenses: Tenses) -> Piece:
+def how_many(rng: Random, room: int, tenses: Tenses) -> Phrase:
     """How many books does Ana have? ↔ ¿Cuántos libros tiene Ana?"""
     subject = asked_subject(rng, min(3, room - 5))
     form = _form(rng, subject, tenses)
     verb = rng.choice(_asking(form))
     thing = phrases.bare(rng, _countable(verb), number=2)
     many = word("how many", "cuántas" if thing.gender == "f" else "cuántos")
-    return question(finite(verb, form), subject, chain(many, thing.piece))
+    return question(finite(verb, form), subject, chain(many, thing.phrase))
 
 
 _MAKERS: tuple[Maker, ...] = (

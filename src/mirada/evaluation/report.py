@@ -17,8 +17,8 @@ from mirada.evaluation.values import recall
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Outputs with what they are measured by, item by item; what is not there is an empty list."""
+class Hypotheses:
+    """Hypotheses with what they are measured by, item by item; what is not there is an empty list."""
 
     hypotheses: list[str]
     references: list[list[str]]
@@ -29,7 +29,7 @@ class Outputs:
     clusters: list[str] = field(default_factory=list)  # items that stand or fall together, such as forms of a lemma
 
 
-class Measured(NamedTuple):
+class Estimate(NamedTuple):
     """A metric's value on some items, with its 95 % bootstrap interval."""
 
     value: float
@@ -47,7 +47,7 @@ def usual_metrics(kind: str, references: References, *, tokenizer: str = "auto")
     )
 
 
-def make_report(outputs: Outputs, names: Sequence[str], *, tokenizer: str = "auto") -> dict[str, Any]:
+def make_report(outputs: Hypotheses, names: Sequence[str], *, tokenizer: str = "auto") -> dict[str, Any]:
     """Measure outputs; the first metric also by source length and by group, where those are known.
 
     Intervals draw items, or whole clusters where there are some. Raises as `metrics.evaluate`.
@@ -68,7 +68,7 @@ def make_report(outputs: Outputs, names: Sequence[str], *, tokenizer: str = "aut
     }
 
 
-def _all(outputs: Outputs, names: Sequence[str], tokenizer: str) -> dict[str, Statistics]:
+def _all(outputs: Hypotheses, names: Sequence[str], tokenizer: str) -> dict[str, Statistics]:
     """Every metric's statistics by name: those asked for, then the best of n, then the values."""
     found = {
         name: statistics(outputs.hypotheses, outputs.references, name, tokenizer=tokenizer) for name in resolve(names)
@@ -81,26 +81,26 @@ def _all(outputs: Outputs, names: Sequence[str], tokenizer: str) -> dict[str, St
     return found
 
 
-def _measure(found: Statistics, clusters: Sequence[str]) -> Measured:
+def _measure(found: Statistics, clusters: Sequence[str]) -> Estimate:
     drawn = resample(by_cluster(found, clusters) if clusters else found)
-    return Measured(total(found), *percentiles(drawn))
+    return Estimate(total(found), *percentiles(drawn))
 
 
-def _part(found: Statistics, outputs: Outputs, indices: Sequence[int]) -> dict[str, Any]:
+def _part(found: Statistics, outputs: Hypotheses, indices: Sequence[int]) -> dict[str, Any]:
     """The metric of some of the items, as a corpus of their own."""
     part = found._replace(rows=found.rows[list(indices)])
     clusters = [outputs.clusters[i] for i in indices] if outputs.clusters else []
     return {"count": len(indices), **_measure(part, clusters)._asdict()}
 
 
-def _by_length(found: Statistics, outputs: Outputs) -> list[dict[str, Any]]:
+def _by_length(found: Statistics, outputs: Hypotheses) -> list[dict[str, Any]]:
     lengths, unit = source_lengths(outputs.sources)
     return [
         {"length": f"{bucket.label} {unit}", **_part(found, outputs, bucket.indices)} for bucket in buckets(lengths)
     ]
 
 
-def _by_group(found: Statistics, outputs: Outputs) -> list[dict[str, Any]]:
+def _by_group(found: Statistics, outputs: Hypotheses) -> list[dict[str, Any]]:
     """The metric of each group, in the order in which they come."""
     places: dict[str, list[int]] = {}
     for index, group in enumerate(outputs.groups):

@@ -20,7 +20,7 @@ ONNX_ORDER = {"lstm": (0, 2, 1, 3), "gru": (1, 0, 2)}  # of the gates i f o g an
 MASKED = float(np.finfo(np.float32).min)
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What the encoder read."""
 
     states: str  # [B, S, H] 0 on padding
@@ -63,7 +63,7 @@ def real_positions(graph: Graph, source: str, lengths: str) -> str:
     return graph.add("Less", places, graph.add("Unsqueeze", lengths, graph.shape(1)))
 
 
-def encode(graph: Graph, weights: Weights, options: ModelConfig, ids: tuple[str, str]) -> Encoded:
+def encode(graph: Graph, weights: Weights, options: ModelConfig, ids: tuple[str, str]) -> EncoderOutput:
     """h_j of ids `[B, S]` with their real lengths `[B]`, by ONNX's own LSTM and GRU, which know lengths."""
     source, lengths = ids
     sizes = graph.add("Cast", lengths, attributes={"to": 6})  # int32, as the recurrences want it
@@ -80,7 +80,7 @@ def encode(graph: Graph, weights: Weights, options: ModelConfig, ids: tuple[str,
         final.append(last)
     if options.reverse_source:
         x = graph.add("ReverseSequence", x, within, attributes=order)
-    return Encoded(graph.add("Transpose", x, attributes={"perm": [1, 0, 2]}), final)
+    return EncoderOutput(graph.add("Transpose", x, attributes={"perm": [1, 0, 2]}), final)
 
 
 def with_segments(graph: Graph, segments: np.ndarray | None, ids: str, x: str, axis: int) -> str:

@@ -55,7 +55,7 @@ class CacheState(NamedTuple):
     used: int  # entries that are or were anybody's, counted from the first
 
 
-class Past(NamedTuple):
+class CacheIndex(NamedTuple):
     """How a step writes and reads the storage, the same in every layer."""
 
     places: Tensor  # [A·h·K] where the new keys and values go, among all rows of d_k numbers
@@ -142,7 +142,7 @@ class CachedTransformer(nn.Module):
         return table[length]
 
 
-def _written(state: CacheState, width: int) -> tuple[CacheState, Past]:
+def _written(state: CacheState, width: int) -> tuple[CacheState, CacheIndex]:
     """Choose an entry for the new word of each hypothesis: one that is nobody's, or nobody's any more."""
     state = _with_room(state, width, 0)
     storage, kept = state.storage, state.storage.layers[0].keys
@@ -153,7 +153,7 @@ def _written(state: CacheState, width: int) -> tuple[CacheState, Past]:
     storage.writings += 1
     rows = torch.arange(0, count * heads * room, room, device=kept.device).view(count, heads, 1)
     marks = own.view(count, width, room)[:, :, : min(room, round_up(used))]
-    past = Past((rows + columns[:, None]).flatten(), marks.repeat_interleave(heads, 0))
+    past = CacheIndex((rows + columns[:, None]).flatten(), marks.repeat_interleave(heads, 0))
     return state._replace(own=own, writings=storage.writings, used=used), past
 
 

@@ -10,7 +10,7 @@ from mirada.models.cells import Stack
 from mirada.models.classic import Classic
 from mirada.models.copying import CopyGate
 from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
-from mirada.models.encoder import Bridge, Parts, RecurrentEncoder
+from mirada.models.encoder import Bridge, RecurrentEncoder, RecurrentParts
 from mirada.models.local import build_window
 from mirada.models.luong import Luong
 from mirada.models.transformer import Sizes, Transformer
@@ -42,7 +42,7 @@ def build_model(options: ModelConfig, *, source_vocab: int, target_vocab: int) -
         dropout=options.dropout,
         recurrent=options.recurrent_dropout,
     )
-    parts = Parts(encoder, _bridge(options), embeddings[1], stack, _output(options, embeddings[1]))
+    parts = RecurrentParts(encoder, _bridge(options), embeddings[1], stack, _output(options, embeddings[1]))
     readout = _readout(options)
     if not options.has_attention:
         return Classic(parts, readout=readout)

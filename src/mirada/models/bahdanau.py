@@ -17,7 +17,7 @@ from mirada.models.base import Memory, Outputs, Step
 from mirada.models.cells import CellState
 from mirada.models.copying import CopyGate, Copying, copying, mixture
 from mirada.models.embedding import MaxoutReadout
-from mirada.models.encoder import Parts
+from mirada.models.encoder import RecurrentParts
 
 
 class BahdanauState(NamedTuple):
@@ -32,7 +32,7 @@ class Bahdanau(nn.Module):
 
     def __init__(
         self,
-        parts: Parts,
+        parts: RecurrentParts,
         score: nn.Module,
         *,
         window: nn.Module | None = None,

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from mirada.models.base import Memory, Outputs, Step
 from mirada.models.cells import CellState
 from mirada.models.embedding import MaxoutReadout
-from mirada.models.encoder import Parts
+from mirada.models.encoder import RecurrentParts
 from mirada.trees import put_rows
 
 
@@ -28,7 +28,7 @@ class ClassicState(NamedTuple):
 class Classic(nn.Module):
     """Sequence to sequence through one vector."""
 
-    def __init__(self, parts: Parts, *, readout: MaxoutReadout | None = None):
+    def __init__(self, parts: RecurrentParts, *, readout: MaxoutReadout | None = None):
         super().__init__()
         self.encoder, self.bridge, self.embedding, self.stack, self.output = parts
         self.readout = readout

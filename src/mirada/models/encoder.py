@@ -17,7 +17,7 @@ from mirada.models.cells import Cell, CellState, Stack, recurrent_mask
 from mirada.models.embedding import Embedding, OutputLayer
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What the encoder read."""
 
     states: Tensor  # [B, S, H] h_j, directions side by side; 0 on padding
@@ -67,7 +67,7 @@ class RecurrentEncoder(nn.Module):
             nn.ModuleList(Cell(kind, width, size) for _ in range(self.directions)) for width in inputs
         )
 
-    def forward(self, source: Tensor, lengths: Tensor) -> Encoded:
+    def forward(self, source: Tensor, lengths: Tensor) -> EncoderOutput:
         """Read ids `[B, S]` of real lengths `[B]` (each at least 1)."""
         x = self.embedding(source.T, axis=0)  # [S, B, E]
         order = reversal(lengths, x.size(0), keep_last=True) if self.reverse else None
@@ -84,7 +84,7 @@ class RecurrentEncoder(nn.Module):
             x = permute(x, order)
         mask = torch.arange(x.size(0), device=x.device) < lengths[:, None]  # [B, S]
         states = x.transpose(0, 1).contiguous() * mask[..., None]
-        return Encoded(states, mask, tuple(finals))
+        return EncoderOutput(states, mask, tuple(finals))
 
     def _layer(self, cells: nn.ModuleList, x: Tensor, lengths: Tensor, backward: Tensor) -> tuple[Tensor, CellState]:
         outputs, finals = [], []
@@ -131,7 +131,7 @@ class Bridge(nn.Module):
         return tuple(states)
 
 
-class Parts(NamedTuple):
+class RecurrentParts(NamedTuple):
     """What every recurrent system is made of."""
 
     encoder: RecurrentEncoder

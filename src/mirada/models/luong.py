@@ -17,7 +17,7 @@ from mirada.models.attention import Attended, Past, Score, attend, attend_step, 
 from mirada.models.base import Memory, Outputs, Step
 from mirada.models.cells import CellState
 from mirada.models.copying import CopyGate, Copying, copying, mixture
-from mirada.models.encoder import Parts
+from mirada.models.encoder import RecurrentParts
 
 
 class LuongState(NamedTuple):
@@ -33,7 +33,7 @@ class Luong(nn.Module):
 
     def __init__(
         self,
-        parts: Parts,
+        parts: RecurrentParts,
         score: nn.Module,
         *,
         input_feeding: bool,

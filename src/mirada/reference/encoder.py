@@ -14,7 +14,7 @@ from mirada.reference import Array, CellState, Design, Named, Weights, embedded,
 from mirada.reference.cells import cell_step, zero_state
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What was read."""
 
     memory: list[Array]  # h_1 … h_S of the top layer, in the order of the words
@@ -50,7 +50,7 @@ def content_reversed(sentence: list[Array]) -> list[Array]:
     return sentence[-2::-1] + sentence[-1:] if len(sentence) > 1 else sentence
 
 
-def encode(design: Design, weights: Weights, source: list[int]) -> Encoded:
+def encode(design: Design, weights: Weights, source: list[int]) -> EncoderOutput:
     """Read all layers, each the states of the one below."""
     words = embedded(under(weights, "encoder.embedding"), source)
     named: Named = {"x": np.array(words)}
@@ -69,7 +69,7 @@ def encode(design: Design, weights: Weights, source: list[int]) -> Encoded:
         ends = dict(zip(("final", "final_cell"), final, strict=False))
         named |= numbered({"h": np.array(memory), **ends}, layer)
     named["h"] = np.array(memory)
-    return Encoded(memory, finals, named)
+    return EncoderOutput(memory, finals, named)
 
 
 def matching_layer(design: Design, layer: int) -> int:

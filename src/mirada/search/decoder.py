@@ -1,4 +1,4 @@
-"""What a search needs of a model: the verbs of a decoder, and of the memory that it reads. Knows no model."""
+"""What a search needs of a model: the verbs of a decoder. Knows no model."""
 
 from __future__ import annotations
 
@@ -9,21 +9,14 @@ from torch import Tensor
 from mirada.search.step import StepResult
 
 
-class Memory(Protocol):
-    """What a decoder may attend to: a named tuple of tensors with a row a sentence (search/memory.py handles it)."""
-
-    states: Tensor  # [B, S, H]
-    mask: Tensor  # [B, S] True on real tokens
-    keys: Any  # a tree of [B, …, S, A]
-    final: Any  # what only `start` reads
-
-
 class Decoder(Protocol):
     """A model that is searched."""
 
     def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Any:
-        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`. Gives a `Memory` or several.
+        """Read the source: ids `[B, S]` padded at the right, real lengths `[B]`. Gives a memory, or several.
 
+        A memory is a named tuple of tensors with a row a sentence (search/memory.py): `states` `[B, S, H]`, `mask`
+        `[B, S]` True on real tokens, `keys`, a tree of `[B, …, S, A]`, and `final`, which only `start` reads.
         `copies` `[B, S]` are the ids that the source tokens would write, for a model that copies.
         """
 

@@ -30,11 +30,11 @@ class Shared:
     device: torch.device
     lock: Lock = field(default_factory=Lock)
     queue: Queue = field(default_factory=Queue)
-    runs: list[Run] = field(default_factory=list)
+    working: list[Worker] = field(default_factory=list)
     threads: int = 1  # of torch, for all workers together
 
 
-class Run:
+class Worker:
     """A worker's batch, and the parcel that it is filled from. What is shared is touched under the scheduler's lock."""
 
     def __init__(self, shared: Shared):
@@ -67,13 +67,13 @@ class Run:
                     self._halve(lane)
 
     def _lane(self) -> Lane | None:
-        """Of the parcel that is to be searched next; without one the run is over."""
+        """Of the parcel that is to be searched next; without one the worker is done."""
         shared = self.shared
         with shared.lock:
             if self.parcel is None or not self.parcel.tasks:
                 self.parcel, self.most = shared.queue.take(None), 1 << 62
             if self.parcel is None:
-                shared.runs.remove(self)
+                shared.working.remove(self)
             return None if self.parcel is None else self.parcel.lane
 
     def _follow(self, lane: Lane) -> None:
@@ -114,7 +114,7 @@ class Run:
             places = self._places(lane, list(self.tasks.values()))
             self.free = max(0, places - len(self.tasks)) if batch.can_grow else 0
             siblings = self.parcel.siblings if self.parcel is not None else 1
-            threads = max(1, shared.threads // max(len(shared.runs), siblings))
+            threads = max(1, shared.threads // max(len(shared.working), siblings))
         use_threads(threads)
         return new, places
 

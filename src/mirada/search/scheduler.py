@@ -35,7 +35,7 @@ from mirada.data.vocabulary import EOS
 from mirada.search.decode import check_prefix
 from mirada.search.decoder import Decoder
 from mirada.search.queue import Capacity, Lane, Outputs, Parcel, QueueFullError, Request, Task, automatic
-from mirada.search.run import Run, Shared
+from mirada.search.run import Shared, Worker
 from mirada.search.workers import own_threads
 
 __all__ = ["QueueFullError", "Request", "Scheduler", "search_all", "with_end"]
@@ -132,10 +132,10 @@ class Scheduler:
 
     def _hire(self, parcel: Parcel) -> None:
         """Start a worker for a parcel, unless all are at work or a batch that runs has room for it."""
-        joins = parcel.siblings == 1 and any(run.reserve(parcel) for run in self._shared.runs)
-        if len(self._shared.runs) < self.workers and not joins:
-            self._shared.runs.append(run := Run(self._shared))
-            self._pool.submit(run.work)
+        joins = parcel.siblings == 1 and any(worker.reserve(parcel) for worker in self._shared.working)
+        if len(self._shared.working) < self.workers and not joins:
+            self._shared.working.append(worker := Worker(self._shared))
+            self._pool.submit(worker.work)
 
     def _given_up(self, task: Task, options: SearchConfig, future: Future[Outputs]) -> None:
         """A future was cancelled: where nobody else waits, the task is dropped."""

@@ -23,7 +23,7 @@ SYMBOLS = 300  # different words of targets that are symbols, not texts, at most
 LONG = 40  # characters of a target that is a text
 
 
-class Sizes(NamedTuple):
+class Recommended(NamedTuple):
     """What suits a number of pairs."""
 
     below: int  # pairs
@@ -34,11 +34,11 @@ class Sizes(NamedTuple):
     batch_size: int
 
 
-SIZES = (
-    Sizes(2_000, 128, 256, 512, 0.3, 16),
-    Sizes(20_000, 128, 256, 512, 0.3, 32),
-    Sizes(100_000, 256, 512, 1024, 0.2, 64),
-    Sizes(1 << 60, 256, 512, 1024, 0.1, 64),
+RECOMMENDED = (
+    Recommended(2_000, 128, 256, 512, 0.3, 16),
+    Recommended(20_000, 128, 256, 512, 0.3, 32),
+    Recommended(100_000, 256, 512, 1024, 0.2, 64),
+    Recommended(1 << 60, 256, 512, 1024, 0.1, 64),
 )
 TOKENS = 4096  # batch_size where it counts tokens
 
@@ -55,7 +55,7 @@ class Length(NamedTuple):
 
 def choose(config: Config, pairs: int) -> tuple[Config, list[str]]:
     """Fill in what was not given; returns also a line for each kind of choice, with its reason and who overrides it."""
-    sizes = next(sizes for sizes in SIZES if pairs < sizes.below)
+    sizes = next(sizes for sizes in RECOMMENDED if pairs < sizes.below)
     training = config.training
     model, widths = _sized(config.model, sizes)
     how: dict[str, Any] = {"batch_size": TOKENS if training.batch_type == "token" else sizes.batch_size}
@@ -67,7 +67,7 @@ def choose(config: Config, pairs: int) -> tuple[Config, list[str]]:
     return changed(config, values), [_said(pairs, shown)] if shown else []
 
 
-def _sized(model: ModelConfig, sizes: Sizes) -> tuple[ModelConfig, dict[str, Any]]:
+def _sized(model: ModelConfig, sizes: Recommended) -> tuple[ModelConfig, dict[str, Any]]:
     """The model in the sizes that were not given; where those that were rule the widths out, only its dropout."""
     own = {"ff_size"} if model.decoder == "transformer" else {"hidden_size"}
     wanted = {name: getattr(sizes, name) for name in ("embedding_dim", *own, "dropout")}
