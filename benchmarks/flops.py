@@ -22,9 +22,9 @@ class Sizes(NamedTuple):
 
     sentences: int
     source: int  # source tokens
-    source_pairs: int  # Σ S²: every source token looks at every other
+    source_pairs: int  # Σ S²: every source token attends to every other
     rows: int  # target tokens, or rows of a search
-    looks: int  # Σ rows · S
+    attended: int  # Σ rows · S
     past: int  # Σ over rows of the words so far, its own included
 
 
@@ -32,7 +32,7 @@ class Parts(NamedTuple):
     """Operations of a forward pass, by part."""
 
     encoder: float  # with the bridge to the decoder's first state
-    attention: float  # keys, queries, scores, contexts; the Transformer's look at the source
+    attention: float  # keys, queries, scores, contexts; the Transformer's over the source
     decoder: float  # recurrence and readout; the Transformer's self-attention and feed-forward
     output: float  # the product with the vocabulary
 
@@ -72,7 +72,7 @@ def forward(options: ModelConfig, vocabulary: int, sizes: Sizes) -> Parts:
     width = options.embedding_dim if options.has_maxout else options.hidden_size
     return Parts(
         _recurrent_encoder(options, sizes),
-        _look(options, sizes),
+        _attention(options, sizes),
         _recurrent_decoder(options, sizes),
         2.0 * sizes.rows * width * vocabulary,
     )
@@ -96,7 +96,7 @@ def _recurrent_encoder(options: ModelConfig, sizes: Sizes) -> float:
     return layers + 2.0 * sizes.sentences * states * read * options.hidden_size
 
 
-def _look(options: ModelConfig, sizes: Sizes) -> float:
+def _attention(options: ModelConfig, sizes: Sizes) -> float:
     memory, state = options.memory_size, options.hidden_size
     width = (options.attention_size or state) if options.score_name in ("additive", "concat") else state
     keys = queries = 0.0
@@ -104,7 +104,7 @@ def _look(options: ModelConfig, sizes: Sizes) -> float:
         keys = 2.0 * sizes.source * memory * width
     if options.score_name in ("additive", "concat"):
         queries = 2.0 * sizes.rows * state * width
-    return keys + queries + 2.0 * sizes.looks * (width + memory)
+    return keys + queries + 2.0 * sizes.attended * (width + memory)
 
 
 def _recurrent_decoder(options: ModelConfig, sizes: Sizes) -> float:
@@ -127,5 +127,5 @@ def _transformer(options: ModelConfig, vocabulary: int, sizes: Sizes) -> Parts:
     layer = 4 * d * d + 2 * d * ff  # four projections of self-attention, and feed-forward
     encoder = options.enc_layers * (2.0 * sizes.source * layer + 4.0 * sizes.source_pairs * d)
     decoder = options.dec_layers * (2.0 * sizes.rows * layer + 4.0 * sizes.past * d)
-    look = options.dec_layers * (4.0 * (sizes.source + sizes.rows) * d * d + 4.0 * sizes.looks * d)
-    return Parts(encoder, look, decoder, 2.0 * sizes.rows * d * vocabulary)
+    attention = options.dec_layers * (4.0 * (sizes.source + sizes.rows) * d * d + 4.0 * sizes.attended * d)
+    return Parts(encoder, attention, decoder, 2.0 * sizes.rows * d * vocabulary)

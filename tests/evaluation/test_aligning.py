@@ -18,14 +18,14 @@ from mirada.errors import ConfigError, DataError
 from mirada.evaluation.aligning import (
     MEAN,
     Aligned,
-    Look,
     Options,
+    Profile,
     Quality,
     Reading,
     align,
     best_reading,
     head_names,
-    mean_look,
+    mean_profile,
     pair_sizes,
     parse_gold,
     qualities,
@@ -109,7 +109,7 @@ KNOWN = [{(2, 0), (0, 1), (1, 2)}, set(), {(0, 0)}, {(1, 0), (0, 1), (1, 2)}, se
 def test_the_known_attention_gives_the_known_links_and_blank_lines_keep_their_places():
     rows = list(align(Mirror(), (SOURCES, TARGETS), [NEXT], Options()))
     assert [row[NEXT].links for row in rows] == KNOWN
-    assert [row[NEXT].look is None for row in rows] == [False, True, False, False, True, True]
+    assert [row[NEXT].profile is None for row in rows] == [False, True, False, False, True, True]
 
 
 def test_each_head_is_read_apart():
@@ -189,20 +189,22 @@ def test_measures_leave_the_end_out_and_say_how_much_it_had():
     # Without </s> and brought to a sum of 1: (1/2, 1/2), (0, 1). Entropy: (ln 2 + 0) / 2. Columns sum to 1/2 and 3/2:
     # coverage (1/2 + 1) / 2. Places 1/2 and 1: forward. On </s>: (1/5 + 1/2) / 2.
     weights = np.array([[0.4, 0.4, 0.2], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
-    look = read_links(weights, ones(2), ones(2), 0).look
-    assert look == pytest.approx((math.log(2) / 2, 0.75, 1.0, 0.35))
+    profile = read_links(weights, ones(2), ones(2), 0).profile
+    assert profile == pytest.approx((math.log(2) / 2, 0.75, 1.0, 0.35))
     # Shifted, the rows are (0, 1) and (1, 0): sharp, everything covered, one step back.
-    assert read_links(weights, ones(2), ones(2), 1).look == pytest.approx((0.0, 1.0, 0.0, 0.25))
+    assert read_links(weights, ones(2), ones(2), 1).profile == pytest.approx((0.0, 1.0, 0.0, 0.25))
 
 
 def test_a_row_wholly_on_the_end_is_no_division_by_zero():
     found = read_links(np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), ones(2), ones(1), 0)
-    assert found == Aligned(frozenset({(0, 0)}), Look(0.0, 0.0, 1.0, 1.0))
+    assert found == Aligned(frozenset({(0, 0)}), Profile(0.0, 0.0, 1.0, 1.0))
 
 
 def test_means_over_pairs_leave_blank_ones_out():
-    assert mean_look([Look(1.0, 0.5, 0.0, 0.25), None, Look(2.0, 1.0, 1.0, 0.75)]) == Look(1.5, 0.75, 0.5, 0.5)
-    assert mean_look([None]) is None
+    assert mean_profile([Profile(1.0, 0.5, 0.0, 0.25), None, Profile(2.0, 1.0, 1.0, 0.75)]) == Profile(
+        1.5, 0.75, 0.5, 0.5
+    )
+    assert mean_profile([None]) is None
 
 
 # Gold

@@ -35,8 +35,8 @@ def test_one_seed_has_no_deviation_and_the_interval_of_the_bootstrap():
 
 def test_resamples_of_several_seeds_are_the_mean_of_each_seed_on_the_same_sentences():
     both = compare.measure([GOOD, POOR], REFERENCES, "chrf", samples=30)
-    alone = [compare.measure([outputs], REFERENCES, "chrf", samples=30).drawn for outputs in (GOOD, POOR)]
-    np.testing.assert_allclose(both.drawn, (alone[0] + alone[1]) / 2, rtol=1e-12)
+    alone = [compare.measure([outputs], REFERENCES, "chrf", samples=30).resampled for outputs in (GOOD, POOR)]
+    np.testing.assert_allclose(both.resampled, (alone[0] + alone[1]) / 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["bleu", "wer", "exact"])

@@ -39,8 +39,8 @@ def same_output(found: Trace, expected: Translation) -> None:
 @pytest.mark.parametrize("search", [{"beam_size": 1}, {"beam_size": 3, "n_best": 3}, {"sample": True, "n_best": 2}])
 def test_a_trace_follows_what_translate_finds(translator: Translator, search: dict[str, object]) -> None:
     options = changed(translator.config.search, search)
-    look = translator.config.model.decoder != "classic"
-    expected = translator.search([SOURCE], options=options, with_attention=look)[0]
+    attends = translator.config.model.has_attention
+    expected = translator.search([SOURCE], options=options, with_attention=attends)[0]
     found = trace(translator, SOURCE, options=options)
     assert [one.rank for one in found] == list(range(1, len(expected) + 1))
     for one_found, one_expected in zip(found, expected, strict=True):
@@ -48,8 +48,8 @@ def test_a_trace_follows_what_translate_finds(translator: Translator, search: di
 
 
 def test_a_reference_has_the_numbers_of_forced_decoding(translator: Translator) -> None:
-    look = translator.config.model.decoder != "classic"
-    expected = translator.score([SOURCE], [tiny.TARGETS[0]], with_attention=look)[0]
+    attends = translator.config.model.has_attention
+    expected = translator.score([SOURCE], [tiny.TARGETS[0]], with_attention=attends)[0]
     (found,) = trace(translator, SOURCE, options=translator.config.search, reference=tiny.TARGETS[0])
     assert found.method == f"given output, alpha {translator.config.search.alpha}"
     assert found.output.tokens == expected.tokens
@@ -57,7 +57,7 @@ def test_a_reference_has_the_numbers_of_forced_decoding(translator: Translator) 
     assert all(step.given for step in found.steps)
     own = [step.chosen.log_probability for step in found.steps]
     assert own == pytest.approx(list(expected.token_log_probabilities), abs=1e-4)
-    if look:
+    if attends:
         assert found.attention == pytest.approx(expected.attention, abs=1e-5)
 
 

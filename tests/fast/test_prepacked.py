@@ -21,7 +21,7 @@ from mirada.fast.scripted import added, layers
 from mirada.kernels.widths import round_up
 from mirada.models.base import Memory, State, Step
 from mirada.models.cells import Cell
-from mirada.search.memory import resized
+from mirada.search.memory import padded
 from mirada.trees import select_rows
 from systems import FAMILIES, LENGTHS, SOURCE, TARGET, Options, assert_same, build, some_systems
 
@@ -240,7 +240,7 @@ def test_a_memory_has_another_padding_and_is_the_same() -> None:
         memory = model.encode(SOURCE, LENGTHS)
         state = model.start(memory)
         width = memory.mask.size(1)
-        for other in (resized(memory, round_up(width)), resized(memory, width), resized(resized(memory, 24), width)):
+        for other in (padded(memory, round_up(width)), padded(memory, width), padded(padded(memory, 24), width)):
             assert other.mask.sum() == memory.mask.sum()
             here, there = (model.step(TARGET[:, 0], state, one) for one in (other, memory))
             assert_same([here.logits, here.attention[:, :width]], [there.logits, there.attention], 1e-6, width)

@@ -15,7 +15,7 @@ from mirada.fast.prepacked import prepacked
 from mirada.models import AnyModel
 from mirada.models.copying import Copying, mixture
 from mirada.reference import systems as equations
-from mirada.search.memory import resized
+from mirada.search.memory import padded
 from mirada.trees import select_rows
 from systems import FAMILIES, LENGTHS, SOURCE, VOCAB, Options, assert_same, build, some_systems
 
@@ -80,7 +80,7 @@ def test_padding_and_other_hypotheses_change_nothing(decoder: str, score: str | 
             wide = by_steps(model, *(torch.nn.functional.pad(part, (0, 3), value=8) for part in (COPIES, SOURCE)))
             assert_same(wide[..., : VOCAB + SOURCE.size(1)].exp(), whole.exp(), 1e-12, options)
             assert (wide[..., VOCAB + SOURCE.size(1) :] == -torch.inf).all()
-            memory = resized(model.encode(SOURCE, LENGTHS, COPIES)._replace(), 9)
+            memory = padded(model.encode(SOURCE, LENGTHS, COPIES)._replace(), 9)
             start = model.start(model.encode(SOURCE, LENGTHS, COPIES))
             twice = select_rows(start, torch.arange(3).repeat_interleave(2))
             step = model.step(TARGET[:, 0].repeat_interleave(2), twice, memory)

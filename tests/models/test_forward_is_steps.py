@@ -81,10 +81,10 @@ def test_a_row_without_any_real_token_gives_zeros_and_finite_gradients(score: st
     function = build_score(score, query_size=4, memory_size=4, attention_size=3).double()
     query, states = torch.randn(2, 3, 4).double().requires_grad_(), torch.randn(2, 5, 4).double().requires_grad_()
     mask = torch.tensor([[True, True, False, False, False], [False] * 5])
-    looked = attend(function, query, Memory(states, mask, function.project(states), ()))
-    assert (looked.weights[1] == 0).all()
-    assert (looked.context[1] == 0).all()
-    looked.context.pow(2).sum().backward()
+    attended = attend(function, query, Memory(states, mask, function.project(states), ()))
+    assert (attended.weights[1] == 0).all()
+    assert (attended.context[1] == 0).all()
+    attended.context.pow(2).sum().backward()
     for gradient in (query.grad, states.grad, *(p.grad for p in function.parameters())):
         assert gradient.isfinite().all()
     assert (query.grad[1] == 0).all()  # a sentence without words teaches nothing

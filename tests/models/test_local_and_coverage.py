@@ -16,7 +16,7 @@ from mirada.fast.prepacked import prepacked
 from mirada.models import AnyModel
 from mirada.models.local import Monotonic, Predictive
 from mirada.reference import systems as equations
-from mirada.search.memory import resized
+from mirada.search.memory import padded
 from mirada.search.scheduler import Request, search_all
 from mirada.trees import select_rows
 from systems import BATCH, LENGTHS, SOURCE, TARGET, VOCAB, Options, assert_same, build
@@ -96,7 +96,7 @@ def test_a_sentence_alone_in_a_batch_with_other_padding_and_hypotheses(flow: str
             assert_same(alone["logits"][..., :VOCAB], whole["logits"][[row]][..., :VOCAB], 1e-12, "alone")
         memory = model.encode(SOURCE, LENGTHS, COPIES)
         twice = select_rows(model.start(memory), torch.arange(3).repeat_interleave(2))
-        rows = steps_of(model, resized(memory, 9), twice, TARGET.repeat_interleave(2, 0))
+        rows = steps_of(model, padded(memory, 9), twice, TARGET.repeat_interleave(2, 0))
         assert_same(rows["weights"][::2, :, :6], whole["weights"], 1e-12, "hypotheses, wider")
         assert_same(rows["logits"][1::2], rows["logits"][::2], 1e-12, "hypotheses")
 

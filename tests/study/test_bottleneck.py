@@ -299,10 +299,10 @@ def test_bytes_made_by_hand():
         assert cost.bytes_made(lambda: [None for _ in range(3) if (x + 1) is None]) == 4000  # freed each time
 
 
-def test_an_additive_look_holds_batch_times_length_times_width_numbers():
+def test_additive_attention_holds_batch_times_length_times_width_numbers():
     settings = replace(TINY, cost_batch=2, cost_width=8)
     with torch.inference_mode():
-        rows = {row["name"]: row for row in cost._looks(settings, 50, torch.device("cpu"))}
+        rows = {row["name"]: row for row in cost._attention_costs(settings, 50, torch.device("cpu"))}
     # tanh(query + key) [2, 50, 8], the query [2, 8] and the scores [2, 50], four bytes each.
     assert rows["additive"]["bytes"] == 4 * (2 * 50 * 8 + 2 * 8 + 2 * 50)
     assert rows["additive"]["key_bytes"] == rows["general"]["key_bytes"] == 4 * 2 * 50 * 8
@@ -310,23 +310,23 @@ def test_an_additive_look_holds_batch_times_length_times_width_numbers():
 
 
 def cost_of(*additive: tuple[float, float, float]) -> dict[str, object]:
-    looks = []
+    costs = []
     for i, (ratio, low, high) in enumerate(additive):
         rows = {"dot": (1, 1, 1), "general": (1.1, 1, 1.2), "additive": (ratio, low, high)}
         scores = [
             {"name": name, "ratio": r, "low": a, "high": b, "bytes": 640 if name == "additive" else 10}
             for name, (r, a, b) in rows.items()
         ]
-        looks.append({"length": 10 * (i + 1), "scores": scores})
+        costs.append({"length": 10 * (i + 1), "scores": scores})
     step = {"length": 10, "systems": [{"name": "additive", "ratio": 1.5, "low": 1.4, "high": 1.6}]}
-    return {"looks": looks, "steps": [step]}
+    return {"attention": costs, "steps": [step]}
 
 
 def test_the_sentence_about_cost():
     slower = findings.cost_finding(cost_of((3, 2.9, 3.1), (4, 3.5, 4.5)))
     assert slower == (
         "The additive score is slower than the dot product at every length, as Vaswani et al. (2017, section 3.2.1) "
-        "say; at 20 words one look takes 4.00 [3.50, 4.50] times as long (general: 1.10 [1.00, 1.20]) and makes 64.0 "
+        "say; at 20 words attention takes 4.00 [3.50, 4.50] times as long (general: 1.10 [1.00, 1.20]) and makes 64.0 "
         "times as many bytes; a whole decoder step with it takes 1.50 [1.40, 1.60] times as long as one of the classic "
         "system."
     )
@@ -398,7 +398,7 @@ def test_every_part_has_its_numbers_and_its_sentence(done):
     ]
     assert len(parts["forgetting"]["systems"]) == 6
     assert all(len(row["positions"]) == TINY.sequence for row in parts["forgetting"]["systems"])
-    assert [look["length"] for look in parts["cost"]["looks"]] == [3, 5]
+    assert [at_length["length"] for at_length in parts["cost"]["attention"]] == [3, 5]
     assert results["failed"] == {}
     assert results == json.loads((request.out / "results.json").read_text(encoding="utf-8"))
 
@@ -413,8 +413,8 @@ def test_the_report_says_the_numbers_of_the_results(done):
         text = f"{found['value']:.1f} [{found['low']:.1f}, {found['high']:.1f}]"
         assert text in page
         assert text in markdown
-    for look in results["parts"]["cost"]["looks"]:
-        for row in look["scores"]:
+    for at_length in results["parts"]["cost"]["attention"]:
+        for row in at_length["scores"]:
             assert f"{row['ratio']:.2f} [{row['low']:.2f}, {row['high']:.2f}]" in page
     assert not re.search(r"https?://|<script|<link|@import|\bsrc=", page)
     table = (request.out / "results.csv").read_text(encoding="utf-8")

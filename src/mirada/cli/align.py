@@ -180,13 +180,13 @@ Rows = Sequence[Mapping["Reading", "Aligned"]]
 def _report(
     rows: Rows, chosen: Reading, scores: Mapping[Reading, Quality], dev: Mapping[Reading, Quality]
 ) -> dict[str, Any]:
-    from mirada.evaluation.aligning import mean_look
+    from mirada.evaluation.aligning import mean_profile
 
-    looks = [row[chosen].look for row in rows]
-    mean = mean_look(looks)
+    profiles = [row[chosen].profile for row in rows]
+    mean = mean_profile(profiles)
     return {
         "pairs": len(rows),
-        "blank": looks.count(None),
+        "blank": profiles.count(None),
         "reading": chosen._asdict(),
         "attention": mean._asdict() if mean else None,
         "gold": _table({chosen: scores[chosen]})[0] if scores else None,

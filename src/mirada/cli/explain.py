@@ -88,7 +88,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     group.add_argument("--from-step", type=int, metavar="T", help="replace it from this step on [1]")
     group.add_argument("--shuffle-seed", type=int, metavar="N", help="of --attention shuffled [1]")
     group.add_argument("--no-input-feeding", action="store_true", help="luong: s̃ does not enter the next step")
-    group.add_argument("--drop-head", metavar="L.H", help="transformer: leave out a head's look at the source")
+    group.add_argument("--drop-head", metavar="L.H", help="transformer: leave out a head's attention over the source")
     add_options(parser, "search", only=SEARCH)
     return parser.read(arguments)
 

@@ -107,12 +107,12 @@ def with_a(nominal: Nominal) -> Phrase:
 
 def object_pronoun(rng: Random, verb: Verb, subject: Nominal) -> Phrase:
     """A direct clitic that fits verb and subject: nobody sees himself here."""
-    fitting = []
+    suitable = []
     if any(kind in lexicon.PEOPLE for kind in verb.objects):
-        fitting = [other for other in lexicon.PRONOUNS if apart(other.person, subject.person)]
+        suitable = [other for other in lexicon.PRONOUNS if apart(other.person, subject.person)]
     if verb.english != "know" and any(kind not in lexicon.PEOPLE for kind in verb.objects):
-        fitting += [lexicon.IT] * 3 + [lexicon.PRONOUNS[-1]]
-    chosen = rng.choice(fitting)
+        suitable += [lexicon.IT] * 3 + [lexicon.PRONOUNS[-1]]
+    chosen = rng.choice(suitable)
     return word(chosen.object, chosen.direct)
 
 
@@ -156,10 +156,10 @@ def when(rng: Random, form: Form, room: int) -> Slots:
     """When or how often, if there is room: a time at the end, or never or always before the Spanish verb."""
     if room >= 1 and form.tense == "present" and not form.auxiliary and rng.random() < 0.1:
         return {"adverb": rng.choice((word("never", "nunca"), word("always", "siempre")))}
-    fitting = [time for time in lexicon.TIMES if form.tense in time.tenses and len(time.english.split()) <= room]
-    if not fitting or rng.random() < 0.4:
+    suitable = [time for time in lexicon.TIMES if form.tense in time.tenses and len(time.english.split()) <= room]
+    if not suitable or rng.random() < 0.4:
         return {}
-    time = rng.choice(fitting)
+    time = rng.choice(suitable)
     return {"time": word(time.english, time.spanish, time.links)}
 
 

@@ -95,7 +95,7 @@ class Options(NamedTuple):
     batch_size: int = 64
 
 
-class Look(NamedTuple):
+class Profile(NamedTuple):
     """What the weights of one pair are like, without gold (alignment.py), and how much of them lay on </s>."""
 
     entropy: float
@@ -105,10 +105,10 @@ class Look(NamedTuple):
 
 
 class Aligned(NamedTuple):
-    """One pair under one reading; a pair with a blank side has no link and no look."""
+    """One pair under one reading; a pair with a blank side has no link and no profile."""
 
     links: frozenset[Link]
-    look: Look | None
+    profile: Profile | None
 
 
 class Gold(NamedTuple):
@@ -191,19 +191,19 @@ def read_links(weights: FloatArray, source: Groups, target: Groups, shift: int) 
     end = count_units(source)
     merged = unit_weights(weights[shift : shift + len(target)], [*source, (end,)], target)  # [units, units + 1]
     real, on_end = merged[:, :end], merged[:, end]
-    return Aligned(attention_links(real), _look(real, on_end))
+    return Aligned(attention_links(real), _profile(real, on_end))
 
 
-def _look(real: FloatArray, on_end: FloatArray) -> Look:
+def _profile(real: FloatArray, on_end: FloatArray) -> Profile:
     total = real.sum(axis=1, keepdims=True)
     shares = np.divide(real, total, where=total > 0, out=np.zeros_like(real))
-    return Look(float(entropy(shares).mean()), coverage(shares), monotonicity(shares), float(on_end.mean()))
+    return Profile(float(entropy(shares).mean()), coverage(shares), monotonicity(shares), float(on_end.mean()))
 
 
-def mean_look(looks: Sequence[Look | None]) -> Look | None:
-    """Average over the pairs that have a look; None if there is none."""
-    rows = [look for look in looks if look is not None]
-    return Look(*(float(column) for column in np.mean(rows, axis=0))) if rows else None
+def mean_profile(profiles: Sequence[Profile | None]) -> Profile | None:
+    """Average over the pairs that have a profile; None if there is none."""
+    rows = [profile for profile in profiles if profile is not None]
+    return Profile(*(float(column) for column in np.mean(rows, axis=0))) if rows else None
 
 
 def pair_sizes(model: Forcer, pairs: Pairs, units: Units) -> list[tuple[int, int]]:

@@ -53,8 +53,8 @@ def paired_bootstrap(
         _check_draws(samples, seed)
         return 1.0
     real = abs(total(a) - total(b))
-    drawn = np.abs(resample(a, samples=samples, seed=seed) - resample(b, samples=samples, seed=seed))
-    return float((1 + np.sum(drawn - drawn.mean() > real)) / (1 + samples))
+    resampled = np.abs(resample(a, samples=samples, seed=seed) - resample(b, samples=samples, seed=seed))
+    return float((1 + np.sum(resampled - resampled.mean() > real)) / (1 + samples))
 
 
 def resample(found: Statistics, *, samples: int = SAMPLES, seed: int = SEED) -> FloatArray:

@@ -31,7 +31,7 @@ class Measured(NamedTuple):
     """One metric of one system: on the corpus for each seed, and the mean over seeds on each bootstrap resample."""
 
     by_seed: tuple[float, ...]
-    drawn: FloatArray  # [samples]
+    resampled: FloatArray  # [samples]
     signature: str
 
 
@@ -72,14 +72,14 @@ def measure(
 
 
 def _measured(found: Sequence[Statistics], samples: int, seed: int) -> Measured:
-    drawn = np.mean([resample(one, samples=samples, seed=seed) for one in found], axis=0)
-    return Measured(tuple(total(one) for one in found), drawn, found[0].signature)
+    resampled = np.mean([resample(one, samples=samples, seed=seed) for one in found], axis=0)
+    return Measured(tuple(total(one) for one in found), resampled, found[0].signature)
 
 
 def summarise(measured: Measured) -> Summary:
     """Mean, interval and spread of a measured system."""
     by_seed = measured.by_seed
-    low, high = percentiles(measured.drawn)
+    low, high = percentiles(measured.resampled)
     deviation = spread.stdev(by_seed) if len(by_seed) > 1 else None
     return Summary(spread.fmean(by_seed), low, high, deviation, min(by_seed), max(by_seed), by_seed)
 
@@ -91,10 +91,10 @@ def difference(a: Measured, b: Measured) -> Difference:
     that no resample tells apart get 1.
     """
     value = spread.fmean(a.by_seed) - spread.fmean(b.by_seed)
-    low, high = percentiles(a.drawn - b.drawn)
-    if np.array_equal(a.drawn, b.drawn):
+    low, high = percentiles(a.resampled - b.resampled)
+    if np.array_equal(a.resampled, b.resampled):
         return Difference(value, low, high, 1.0)
-    apart = np.abs(a.drawn - b.drawn)
+    apart = np.abs(a.resampled - b.resampled)
     beyond = int(np.sum(apart - apart.mean() > abs(value)))
     return Difference(value, low, high, (1 + beyond) / (1 + len(apart)))
 

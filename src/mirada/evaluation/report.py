@@ -82,8 +82,8 @@ def _all(outputs: Hypotheses, names: Sequence[str], tokenizer: str) -> dict[str,
 
 
 def _measure(found: Statistics, clusters: Sequence[str]) -> Estimate:
-    drawn = resample(by_cluster(found, clusters) if clusters else found)
-    return Estimate(total(found), *percentiles(drawn))
+    resampled = resample(by_cluster(found, clusters) if clusters else found)
+    return Estimate(total(found), *percentiles(resampled))
 
 
 def _part(found: Statistics, outputs: Hypotheses, indices: Sequence[int]) -> dict[str, Any]:

@@ -67,8 +67,8 @@ def _block(
 ) -> list[str]:
     lines = [" " * left + "".join(_padded(column, size) for column, size in zip(columns, widths, strict=True)).rstrip()]
     for label, row in zip(rows, weights, strict=True):
-        drawn = "".join(_padded(_shade(weight) * (size - 1), size) for weight, size in zip(row, widths, strict=True))
-        lines.append((" " * (left - 1 - cells(label)) + label + " " + drawn).rstrip())
+        shades = "".join(_padded(_shade(weight) * (size - 1), size) for weight, size in zip(row, widths, strict=True))
+        lines.append((" " * (left - 1 - cells(label)) + label + " " + shades).rstrip())
     return lines
 
 

@@ -104,7 +104,7 @@ def _fill(spec: Any, weights: Weights, options: ModelConfig) -> None:
 
 
 def _layer(layer: Any, weights: Weights, name: str) -> None:
-    """The look at itself, and the feed-forward, whose norm is the last."""
+    """Self-attention and the feed-forward, whose norm is the last."""
     last = 2 if name.startswith("decoder") else 1
     _linear(layer.self_attention.linear[0], weights, [f"{name}self_heads.{part}" for part in "qkv"])
     _linear(layer.self_attention.linear[1], weights, [f"{name}self_heads.o"])

@@ -28,7 +28,7 @@ class EncoderOutput(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """What one look at the source gives."""
+    """What attending to the source gives."""
 
     weights: str  # [N, S]
     context: str  # [N, H]

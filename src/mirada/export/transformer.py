@@ -177,7 +177,7 @@ def _feed_forward(
 def _decoder_layer(
     graph: Graph, weights: Weights, options: ModelConfig, layer: int, read: tuple[str, str, str]
 ) -> tuple[str, list[str], str]:
-    """One step on x `[N, d]` and what it remembers: the output, all keys and values, the look at the source."""
+    """One step on x `[N, d]` and what it remembers: the output, all keys and values, the attention over the source."""
     x, *past = read
     name, (heads, width) = f"decoder.{layer}.", _widths(options)
     before, behind = _residual(options)

@@ -91,7 +91,7 @@ def _table(model: nn.Module) -> Tensor | None:
 
 
 def _scaled(layer: Layer) -> list[nn.Linear]:
-    """W_q / √d_k, W_k and W_v of a layer's look back as one product, and W_q / √d_k of its look at the source."""
+    """W_q / √d_k, W_k and W_v of a layer's self-attention as one product, and W_q / √d_k of its cross-attention."""
 
     def joined(parts: list[nn.Linear], scales: list[float]) -> nn.Linear:
         merged = nn.Linear(parts[0].in_features, sum(part.out_features for part in parts), device="meta")

@@ -70,7 +70,7 @@ def norm(x: Tensor, weights: list[Tensor]) -> Tensor:
     return layer_norm(x, (x.size(-1),), weights[0], weights[1])
 
 
-def look(query: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Tensor, Tensor]:
+def attention(query: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Tensor, Tensor]:
     """softmax(QKᵀ + added) V of `[A, h, K, d_k]` over as many entries as `added` has: output `[N, d]` and weights."""
     count, heads, width, size = query.shape
     keys = keys[:count].flatten(0, 1)[:, : added.size(2)]  # [A·h, used, d_k]
@@ -81,19 +81,19 @@ def look(query: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Te
     return output.transpose(1, 2).reshape(count * width, heads * size), weights
 
 
-def look_back(projected: Tensor, keys: Tensor, values: Tensor, places: Tensor, own: Tensor) -> Tensor:
+def self_attention(projected: Tensor, keys: Tensor, values: Tensor, places: Tensor, own: Tensor) -> Tensor:
     """Self-attention of the new words `[N, 3d]` over each one's own entries, the new ones written down: `[N, d]`."""
     heads, size = keys.size(1), keys.size(3)
     parts = projected.view(-1, own.size(1), 3, heads, size).permute(2, 0, 3, 1, 4)  # [3, A, h, K, d_k]
     keys.view(-1, size).index_copy_(0, places, parts[1].reshape(-1, size))
     values.view(-1, size).index_copy_(0, places, parts[2].reshape(-1, size))
-    return look(parts[0], keys, values, own)[0]
+    return attention(parts[0], keys, values, own)[0]
 
 
-def look_at_source(query: Tensor, keys: Tensor, values: Tensor, unseen: Tensor) -> tuple[Tensor, Tensor]:
+def cross_attention(query: Tensor, keys: Tensor, values: Tensor, unseen: Tensor) -> tuple[Tensor, Tensor]:
     """Attention of `[N, d]` over the source: output `[N, d]` and weights `[A·h, K, S]`."""
     query = query.view(keys.size(0), -1, keys.size(1), keys.size(3)).transpose(1, 2)  # [A, h, K, d_k]
-    return look(query, keys, values, unseen)
+    return attention(query, keys, values, unseen)
 
 
 def layers(
@@ -115,10 +115,10 @@ def layers(
         layer = weights[9 * depth : 9 * (depth + 1)]
         keys, values = past[2 * depth], past[2 * depth + 1]
         y = norm(x, layer[6]) if pre_norm else x
-        x = x + product(look_back(product(y, layer[0]), keys, values, places, own), layer[1])
+        x = x + product(self_attention(product(y, layer[0]), keys, values, places, own), layer[1])
         x = x if pre_norm else norm(x, layer[6])
         y = norm(x, layer[7]) if pre_norm else x
-        y, seen = look_at_source(product(y, layer[2]), source[2 * depth], source[2 * depth + 1], unseen)
+        y, seen = cross_attention(product(y, layer[2]), source[2 * depth], source[2 * depth + 1], unseen)
         x = x + product(y, layer[3])
         x = x if pre_norm else norm(x, layer[7])
         y = norm(x, layer[8]) if pre_norm else x

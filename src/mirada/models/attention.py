@@ -35,7 +35,7 @@ class Score(Protocol):
 
 
 class Attended(NamedTuple):
-    """What one look at the source gives."""
+    """What attending to the source gives."""
 
     scores: Tensor  # [B, T, S] e_tj
     weights: Tensor  # [B, T, S] α_tj, 0 on padding
@@ -158,7 +158,7 @@ class Past(NamedTuple):
         steps = None if self.steps is None else self.steps + 1
         return Past(steps, None if self.coverage is None else self.coverage + weights)
 
-    def resized(self, width: int) -> Past:
+    def padded(self, width: int) -> Past:
         """The same for other padding of the sources, which has no weight."""
         if self.coverage is None or self.coverage.size(1) == width:
             return self
@@ -179,7 +179,7 @@ def insert_rows(state: Attending, rows: Tensor, fresh: Attending) -> Attending:
     """Let others take rows of a state that has a `past`, whatever the padding of their sources."""
     widths = [part.past.coverage.size(1) for part in (state, fresh) if part.past.coverage is not None]
     if widths:
-        state = state._replace(past=state.past.resized(max(widths)))
+        state = state._replace(past=state.past.padded(max(widths)))
     return put_rows(state, rows, fresh)
 
 
@@ -187,10 +187,10 @@ def attend_step(
     score: Score, window: nn.Module | None, query: Tensor, memory: Memory, past: Past
 ) -> tuple[Attended, Past]:
     """Attend with queries `[N, D]`, a step of each row, N a multiple of the memory's B; parts are `[N, …]` again."""
-    past = past.resized(memory.mask.size(1))
+    past = past.padded(memory.mask.size(1))
     by_sentence = map_tensors(lambda part: part.unflatten(0, (len(memory.mask), -1)), (query, past))  # [B, K, …]
-    looked = attend(score, by_sentence[0], memory, window, by_sentence[1])
-    attended = Attended(*(part.flatten(0, 1) for part in looked))
+    attended = attend(score, by_sentence[0], memory, window, by_sentence[1])
+    attended = Attended(*(part.flatten(0, 1) for part in attended))
     return attended, past.after(attended.weights)
 
 

@@ -33,7 +33,7 @@ class TransformerState(NamedTuple):
     cache: tuple[KeyValue, ...]  # each [N, h, t, d_k]
 
 
-class Looked(NamedTuple):
+class CrossAttended(NamedTuple):
     """What one decoder layer saw of the source."""
 
     scores: Tensor  # [B, h, T, S]
@@ -85,12 +85,12 @@ class Heads(nn.Module):
         seen = nn.functional.scaled_dot_product_attention(query, new.keys, new.values, attn_mask=mask, is_causal=causal)
         return self.join(seen), new
 
-    def cross_attend(self, x: Tensor, source: KeyValue, memory: Memory) -> Looked:
+    def cross_attend(self, x: Tensor, source: KeyValue, memory: Memory) -> CrossAttended:
         """Positions `[N, T, d]`, N a multiple of the memory's B, look at the source `[B, h, S, d_k]`."""
         query = self.split(self.q(x.reshape(len(memory.mask), -1, x.size(-1))))  # [B, h, K·T, d_k]
-        looked = multi_head(query, source.keys, source.values, memory.mask[:, None, None], memory.replaced)
-        context = self.join(looked.output)
-        return Looked(looked.scores, looked.weights, context)
+        attended = multi_head(query, source.keys, source.values, memory.mask[:, None, None], memory.replaced)
+        context = self.join(attended.output)
+        return CrossAttended(attended.scores, attended.weights, context)
 
 
 class Layer(nn.Module):
@@ -117,30 +117,30 @@ class Layer(nn.Module):
     def encode(self, x: Tensor, mask: Tensor) -> Tensor:
         """Encoder layer on `[B, S, d]`."""
 
-        def look_around(y: Tensor) -> Tensor:
+        def attend_itself(y: Tensor) -> Tensor:
             return self.self_heads.self_attend(y, None, mask[:, None, None], causal=False)[0]
 
-        x = self.residual(x, look_around, self.norms[0])
+        x = self.residual(x, attend_itself, self.norms[0])
         return self.residual(x, self.feed_forward, self.norms[1])
 
     def decode(
         self, x: Tensor, past: KeyValue | None, source: KeyValue, memory: Memory
-    ) -> tuple[Tensor, KeyValue, Looked]:
+    ) -> tuple[Tensor, KeyValue, CrossAttended]:
         """Decoder layer on `[N, T, d]`: all steps with a causal mask, or (with `past`) one step."""
         kept: list[KeyValue] = []
-        seen: list[Looked] = []
+        seen: list[CrossAttended] = []
 
-        def look_back(y: Tensor) -> Tensor:
+        def attend_past(y: Tensor) -> Tensor:
             output, new = self.self_heads.self_attend(y, past, None, causal=past is None)
             kept.append(new)
             return output
 
-        def look_at_source(y: Tensor) -> Tensor:
+        def attend_source(y: Tensor) -> Tensor:
             seen.append(cast(Heads, self.cross_heads).cross_attend(y, source, memory))
             return seen[0].context.view_as(y)
 
-        x = self.residual(x, look_back, self.norms[0])
-        x = self.residual(x, look_at_source, self.norms[1])
+        x = self.residual(x, attend_past, self.norms[0])
+        x = self.residual(x, attend_source, self.norms[1])
         x = self.residual(x, self.feed_forward, self.norms[2])
         return x, kept[0], seen[0]
 
@@ -185,7 +185,7 @@ class Transformer(nn.Module):
         y = self.embed(self.embedding, token[:, None], state.cache[0].keys.size(2))  # [N, 1, d]
         x, cache, seen = self._decode(y, state.cache, memory)
         hidden = x[:, 0]  # [N, d]
-        heads = torch.stack([by_row(look.weights, len(token))[:, :, 0] for look in seen], 1)  # [N, L, h, S]
+        heads = torch.stack([by_row(layer.weights, len(token))[:, :, 0] for layer in seen], 1)  # [N, L, h, S]
         scores = by_row(seen[-1].scores, len(token))[:, :, 0].mean(1)  # [N, S]
         context = seen[-1].context.reshape(len(token), -1)  # [N, d]
         attention = heads[:, -1].mean(1)  # [N, S]
@@ -209,7 +209,7 @@ class Transformer(nn.Module):
         copied = self.copying(attention, x, y, memory)
         if not with_attention:
             return Outputs(x, None, copying=copied)
-        return Outputs(x, attention, torch.stack([look.weights for look in seen], 1), copied)
+        return Outputs(x, attention, torch.stack([layer.weights for layer in seen], 1), copied)
 
     def copying(self, attention: Tensor, hidden: Tensor, embedded: Tensor, memory: Memory) -> Copying | None:
         """What steps copy by the mean weights of the last layer's heads, whose context is c_t = Σ_j α_tj h_j."""
@@ -225,13 +225,13 @@ class Transformer(nn.Module):
 
     def _decode(
         self, x: Tensor, cache: tuple[KeyValue, ...] | None, memory: Memory
-    ) -> tuple[Tensor, tuple[KeyValue, ...], list[Looked]]:
+    ) -> tuple[Tensor, tuple[KeyValue, ...], list[CrossAttended]]:
         kept, seen = [], []
         for depth, layer in enumerate(self.decoder):
             past = cache[depth] if cache is not None else None
-            x, new, look = cast(Layer, layer).decode(x, past, memory.keys[depth], memory)
+            x, new, attended = cast(Layer, layer).decode(x, past, memory.keys[depth], memory)
             kept.append(new)
-            seen.append(look)
+            seen.append(attended)
         return self.decoder_norm(x), tuple(kept), seen
 
     def embed(self, embedding: Embedding, ids: Tensor, start: int) -> Tensor:

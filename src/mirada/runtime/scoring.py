@@ -19,13 +19,13 @@ def force(
     batch, given = engine.read(sources), [[*target, EOS] for target in targets]
     tokens, rows = np.full(len(given), BOS), np.arange(len(given))
     log_p: list[np.ndarray] = []
-    looks: list[np.ndarray] = []
+    attentions: list[np.ndarray] = []
     for t in range(max(map(len, given))):
         step = batch.step(tokens, rows, Wanted(0, with_attention))
         tokens = np.array([ids[t] if t < len(ids) else EOS for ids in given])
         log_p.append(np.take_along_axis(np.asarray(step.log_probabilities), tokens[:, None], 1)[:, 0])
-        looks += [] if step.attention is None else [step.attention]
-    own, seen = np.stack(log_p, 1), np.stack(looks, 1) if looks else None  # [B, T], [B, T, S]
+        attentions += [] if step.attention is None else [step.attention]
+    own, seen = np.stack(log_p, 1), np.stack(attentions, 1) if attentions else None  # [B, T], [B, T, S]
     return [
         (
             tuple(map(float, own[i, : len(ids)])),

@@ -103,8 +103,8 @@ class Translator:
         requests = [
             Request([*(piece.id for piece in row), EOS], starts[i], first + i) for i, row in enumerate(pieces) if row
         ]
-        look = with_attention or options.replace_unk
-        found = iter(self._search(requests, options, batch_size or MOST_SENTENCES, look))
+        with_attention = with_attention or options.replace_unk
+        found = iter(self._search(requests, options, batch_size or MOST_SENTENCES, with_attention))
         return [[self._translation(row, one, options) for one in next(found)] if row else [EMPTY] for row in pieces]
 
     def stream(

@@ -11,11 +11,11 @@ from mirada.kernels.widths import round_up
 from mirada.trees import map_tensors, put_rows
 
 
-def fitted(memory: Any) -> Any:
+def widened(memory: Any) -> Any:
     """The same memory padded to a width that products are fast for; `final`, which was read, is left out."""
     if not hasattr(memory, "mask"):  # of several models
-        return tuple(fitted(part) for part in memory)
-    return resized(memory, round_up(memory.mask.size(1)))
+        return tuple(widened(part) for part in memory)
+    return padded(memory, round_up(memory.mask.size(1)))
 
 
 def put(memory: Any, rows: Tensor, fresh: Any) -> Any:
@@ -23,10 +23,10 @@ def put(memory: Any, rows: Tensor, fresh: Any) -> Any:
     if not hasattr(memory, "mask"):
         return tuple(put(part, rows, fresh_part) for part, fresh_part in zip(memory, fresh, strict=True))
     width = round_up(max(int(part.mask.any(0).sum()) for part in (memory, fresh)))
-    return put_rows(memory if width == memory.mask.size(1) else resized(memory, width), rows, fresh)
+    return put_rows(memory if width == memory.mask.size(1) else padded(memory, width), rows, fresh)
 
 
-def resized(memory: Any, width: int) -> Any:
+def padded(memory: Any, width: int) -> Any:
     """The same memory with sources padded to `width`; `final` is left out, for it has been read."""
     more = width - memory.mask.size(1)
     if not more:

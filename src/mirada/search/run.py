@@ -15,7 +15,7 @@ from mirada.errors import DataError
 from mirada.search.continuous import Done, NewRequests, RunningBatch
 from mirada.search.decode import Sentences, rules_of, running_batch
 from mirada.search.decoder import ContinuousDecoder, Decoder
-from mirada.search.memory import fitted
+from mirada.search.memory import widened
 from mirada.search.queue import Lane, Parcel, Queue, Task
 from mirada.search.step import Hypothesis
 from mirada.search.workers import use_threads
@@ -158,7 +158,7 @@ class Worker:
         memory = decoder.encode(*pad([request.source for request in requests], device), *copies)
         state = decoder.start(memory)
         seeds = [request.number for request in requests]
-        return NewRequests([task.number for task in tasks], seeds, rules, fitted(memory), state)
+        return NewRequests([task.number for task in tasks], seeds, rules, widened(memory), state)
 
     def _finish(self, done: Sequence[Done], options: SearchConfig) -> None:
         if not done:

@@ -20,10 +20,9 @@ def batch_loss(model: Model, batch: Batch, *, smoothing: float, divisor: float =
     In training mode the output layer's dropout acts. `coverage` is the weight λ of the coverage loss, which is added to
     what is minimised (See, Liu & Manning 2017, equation 13).
     """
-    looks = coverage > 0
-    outputs = model.forward(batch.source, batch.lengths, batch.target_in, batch.copies, with_attention=looks)
+    outputs = model.forward(batch.source, batch.lengths, batch.target_in, batch.copies, with_attention=coverage > 0)
     loss = _word_loss(model.output, outputs, batch, smoothing=smoothing, divisor=divisor)
-    if outputs.attention is None or not looks:
+    if outputs.attention is None or coverage == 0:
         return loss
     again = coverage_loss(outputs.attention, batch.target_out != PAD) / divisor
     return loss._replace(smoothed=loss.smoothed + coverage * again)

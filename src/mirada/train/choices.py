@@ -88,8 +88,8 @@ def choose_metrics(config: Config, targets: Sequence[str]) -> Config:
     short = median(map(len, some)) <= LONG
     symbols = single and short if kind == "char" else kind == "word" and (single or few)
     metrics = ("exact",) if symbols else ("bleu", "chrf")
-    fitting = [name for name in metrics if not cannot_measure(name, [[text] for text in some])]
-    values = {"valid_metrics": fitting}
+    usable = [name for name in metrics if not cannot_measure(name, [[text] for text in some])]
+    values = {"valid_metrics": usable}
     return changed(config, {"training": changed(config.training, values).model_dump()})
 
 

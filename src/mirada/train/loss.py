@@ -41,7 +41,7 @@ def sequence_loss(
 
 
 def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """The smoothed sum of `sequence_loss` for real rows `[N, R]`, in one expression: its twin."""
+    """The smoothed sum of `sequence_loss` for real rows `[N, R]`, in one expression: its reference."""
     can = torch.ones(len(weight), dtype=torch.bool, device=weight.device)
     can[NEVER_WRITTEN] = False
     log_p = (hidden @ weight.T + bias).masked_fill(~can, -torch.inf).log_softmax(-1)  # [N, V]
@@ -64,7 +64,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         need = any(ctx.needs_input_grad)
         grads = [torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)] if need else []
         sums = hidden.new_zeros(3)
-        rows = -(-len(hidden) // max(1, -(-len(hidden) // ROWS)))  # chunks of one size: a rest of few rows is dear
+        rows = -(-len(hidden) // max(1, -(-len(hidden) // ROWS)))  # chunks of one size: a rest of few rows is expensive
         space = hidden.new_empty(rows, len(weight))
         for start in range(0, len(hidden), max(1, rows)):
             read, wanted = hidden[start : start + rows], targets[start : start + rows]

@@ -25,11 +25,11 @@ def describe_counts(source_name: str, target_name: str, sources: Sequence[str], 
     parts = parting_line(sources, targets)
     shorter = min(len(sources), len(targets))
     longer_name = source_name if len(sources) > len(targets) else target_name
-    look = f"line {shorter + 1} is the first that only {longer_name} has"
+    place = f"line {shorter + 1} is the first that only {longer_name} has"
     if parts is not None:
-        look = f"by their lengths the files part at about line {parts}"
+        place = f"by their lengths the files part at about line {parts}"
     blank = one_sided_blank(sources, targets)
-    return f"{counts}; {look}" + (f"; first line with one blank side: {blank}" if blank is not None else "")
+    return f"{counts}; {place}" + (f"; first line with one blank side: {blank}" if blank is not None else "")
 
 
 def one_sided_blank(sources: Sequence[str], targets: Sequence[str]) -> int | None:

@@ -1,4 +1,4 @@
-"""Experiment 4: what one look at the source costs as it grows, for each score function, in time and in memory.
+"""Experiment 4: what attention over the source costs as it grows, for each score function, in time and in memory.
 
 All are timed in turn, in an order drawn anew each turn, so that whatever else the machine does hits them alike; what is
 reported is the median of the ratios within a turn, and a bootstrap interval of that median.
@@ -34,16 +34,16 @@ STEPS = ("classic", "dot", "general", "additive")  # whole decoder steps
 
 
 def cost_results(request: BottleneckRequest, show: Callable[[str], None]) -> dict[str, Any]:
-    """Time and memory of a look and of a whole step, at each source length."""
+    """Time and memory of attention and of a whole step, at each source length."""
     settings, device = request.settings, choose_device(request.device)
-    looks, steps = [], []
+    attention, steps = [], []
     with torch.inference_mode():
         for length in settings.cost_lengths:
             show(f"one step with {length} source words")
-            looks.append({"length": length, "scores": _looks(settings, length, device)})
+            attention.append({"length": length, "scores": _attention_costs(settings, length, device)})
             steps.append({"length": length, "systems": _steps(settings, length, device)})
     where = {"threads": torch.get_num_threads(), "device": str(device)}
-    return {**where, "reference": REFERENCE, "looks": looks, "steps": steps}
+    return {**where, "reference": REFERENCE, "attention": attention, "steps": steps}
 
 
 def cost_sizes(request: BottleneckRequest) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def cost_sizes(request: BottleneckRequest) -> dict[str, Any]:
     }
 
 
-def _looks(settings: Settings, length: int, device: torch.device) -> list[dict[str, Any]]:
-    """One look of every score function: scores, softmax and context; the keys are made before, once a sentence."""
+def _attention_costs(settings: Settings, length: int, device: torch.device) -> list[dict[str, Any]]:
+    """Attention with every score function: scores, softmax and context; the keys are made before, once a sentence."""
     width = settings.cost_width
     torch.manual_seed(1)
     states = torch.randn(settings.cost_batch, length, width, device=device)

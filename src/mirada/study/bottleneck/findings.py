@@ -157,10 +157,10 @@ def _thirds(row: Results) -> str:
 
 def cost_finding(results: Results) -> str:
     """Is a multiplicative score faster and lighter than an additive one?"""
-    looks = results["looks"]
-    verdicts = [_faster(_score(look, "additive")) for look in looks]
-    slower = [look["length"] for look, verdict in zip(looks, verdicts, strict=True) if verdict == "slower"]
-    if len(slower) == len(looks):
+    costs = results["attention"]
+    verdicts = [_faster(_score(at_length, "additive")) for at_length in costs]
+    slower = [at_length["length"] for at_length, verdict in zip(costs, verdicts, strict=True) if verdict == "slower"]
+    if len(slower) == len(costs):
         opening = f"The additive score is slower than the dot product at every length, as {VASWANI} say"
     elif not slower and "faster" in verdicts:
         opening = f"The additive score is not slower than the dot product, which contradicts {VASWANI}"
@@ -170,17 +170,17 @@ def cost_finding(results: Results) -> str:
         opening = (
             f"The additive score is slower than the dot product at {', '.join(map(str, slower))} source words only"
         )
-    last = looks[-1]
+    last = costs[-1]
     additive, general, dot = (_score(last, name) for name in ("additive", "general", "dot"))
-    times = f"at {last['length']} words one look takes {_times(additive)} times as long (general: {_times(general)})"
+    times = f"at {last['length']} words attention takes {_times(additive)} times as long (general: {_times(general)})"
     memory = f"and makes {additive['bytes'] / dot['bytes']:.1f} times as many bytes"
     step = next(row for row in results["steps"][-1]["systems"] if row["name"] == "additive")
     whole = f"a whole decoder step with it takes {_times(step)} times as long as one of the classic system"
     return f"{opening}; {times} {memory}; {whole}."
 
 
-def _score(look: Results, name: str) -> Results:
-    found: Results = next(row for row in look["scores"] if row["name"] == name)
+def _score(at_length: Results, name: str) -> Results:
+    found: Results = next(row for row in at_length["scores"] if row["name"] == name)
     return found
 
 

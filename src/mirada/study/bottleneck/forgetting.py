@@ -128,11 +128,11 @@ def position_numbers(hits: FloatArray, *, samples: int = SAMPLES) -> dict[str, A
     count, positions = hits.shape
     third = max(1, positions // 3)
     draws = np.random.default_rng(SEED).integers(count, size=(samples, count))
-    drawn = np.stack([hits[rows].mean(axis=0) for rows in draws])  # [samples, positions]
+    curves = np.stack([hits[rows].mean(axis=0) for rows in draws])  # [samples, positions]
     ends = [slice(0, third), slice(positions - third, positions)]
     means = [100 * float(hits[:, end].mean()) for end in ends]
-    resampled = [100 * drawn[:, end].mean(axis=1) for end in ends]
-    by_position = zip(100 * hits.mean(axis=0), 100 * drawn.T, strict=True)
+    resampled = [100 * curves[:, end].mean(axis=1) for end in ends]
+    by_position = zip(100 * hits.mean(axis=0), 100 * curves.T, strict=True)
     return {
         "positions": [_span(float(value), spread) for value, spread in by_position],
         "early": _span(means[0], resampled[0]),
@@ -141,6 +141,6 @@ def position_numbers(hits: FloatArray, *, samples: int = SAMPLES) -> dict[str, A
     }
 
 
-def _span(value: float, drawn: FloatArray) -> dict[str, float]:
-    low, high = percentiles(drawn)
+def _span(value: float, resampled: FloatArray) -> dict[str, float]:
+    low, high = percentiles(resampled)
     return {"value": value, "low": low, "high": high}

@@ -41,7 +41,7 @@ def make_report(results: Results) -> StudyReport:
 
 
 def _has_numbers(part: Results) -> bool:
-    return bool(part.get("systems") or part.get("looks"))
+    return bool(part.get("systems") or part.get("attention"))
 
 
 def _lengths(part: Results) -> list[Block]:
@@ -116,37 +116,37 @@ def _positions_table(task: str, rows: Sequence[Results]) -> Grid:
 
 
 def _cost(part: Results) -> list[Block]:
-    names = [row["name"] for row in part["looks"][0]["scores"]]
+    names = [row["name"] for row in part["attention"][0]["scores"]]
     where = f"width {part['width']}, {part['batch']} sentences together, {part['device']}, {part['threads']} threads"
     return [
-        f"Medians of {part['repeats']} turns; {where}. A look is scores, softmax and context; the keys are made once a "
-        "sentence before it. A whole step has the output layer in it "
+        f"Medians of {part['repeats']} turns; {where}. Attention is scores, softmax and context; the keys are made "
+        "once a sentence before it. A whole step has the output layer in it "
         f"({numbers.count(part['vocabulary'])} words) and Luong's flow.",
-        _cost_plot("cost-time", "microseconds", part["looks"], names, "seconds", MICRO),
-        _cost_plot("cost-memory", "KiB made", part["looks"], names, "bytes", 1 / KIB),
-        _ratios("look", f"Time of one look as a multiple of {part['reference']}'s", part["looks"], "scores"),
-        _bytes(part["looks"], names),
+        _cost_plot("cost-time", "microseconds", part["attention"], names, "seconds", MICRO),
+        _cost_plot("cost-memory", "KiB made", part["attention"], names, "bytes", 1 / KIB),
+        _ratios("attention", f"Time of attention as a multiple of {part['reference']}'s", part["attention"], "scores"),
+        _bytes(part["attention"], names),
         _ratios("step", "Time of a whole decoder step as a multiple of the classic system's", part["steps"], "systems"),
     ]
 
 
-def _cost_plot(name: str, label: str, looks: Sequence[Results], names: Sequence[str], key: str, factor: float) -> Plot:
-    lengths = [look["length"] for look in looks]
-    found = {score: [_row(look, score)[key] * factor for look in looks] for score in names}
+def _cost_plot(name: str, label: str, costs: Sequence[Results], names: Sequence[str], key: str, factor: float) -> Plot:
+    lengths = [at_length["length"] for at_length in costs]
+    found = {score: [_row(at_length, score)[key] * factor for at_length in costs] for score in names}
     series = [Series(score, lengths, values) for score, values in found.items()]
     what = "time" if key == "seconds" else "memory made"
-    return Plot(name, f"One look at the source: {what}", "source words", label, series, log_x=True, log_y=True)
+    return Plot(name, f"Attention over the source: {what}", "source words", label, series, log_x=True, log_y=True)
 
 
-def _row(look: Results, name: str) -> Results:
-    found: Results = next(row for row in look["scores"] if row["name"] == name)
+def _row(at_length: Results, name: str) -> Results:
+    found: Results = next(row for row in at_length["scores"] if row["name"] == name)
     return found
 
 
-def _ratios(first: str, caption: str, looks: Sequence[Results], key: str) -> Grid:
-    names = [row["name"] for row in looks[0][key]]
-    rows = [[name, *(_ratio(look[key][i]) for look in looks)] for i, name in enumerate(names)]
-    lengths = [str(look["length"]) for look in looks]
+def _ratios(first: str, caption: str, costs: Sequence[Results], key: str) -> Grid:
+    names = [row["name"] for row in costs[0][key]]
+    rows = [[name, *(_ratio(at_length[key][i]) for at_length in costs)] for i, name in enumerate(names)]
+    lengths = [str(at_length["length"]) for at_length in costs]
     caption = f"{caption}, 95 % intervals of the median (and its time), by source words"
     return Grid(caption, [first, *lengths], rows)
 
@@ -155,13 +155,13 @@ def _ratio(row: Results) -> str:
     return f"{_interval(row['ratio'], row['low'], row['high'], 2)} ({row['seconds'] * MICRO:.0f} µs)"
 
 
-def _bytes(looks: Sequence[Results], names: Sequence[str]) -> Grid:
+def _bytes(costs: Sequence[Results], names: Sequence[str]) -> Grid:
     rows = []
     for name in names:
-        found = [_row(look, name) for look in looks]
+        found = [_row(at_length, name) for at_length in costs]
         rows.append([name, *(f"{row['bytes'] / KIB:,.0f} + {row['key_bytes'] / KIB:,.0f}" for row in found)])
-    lengths = [str(look["length"]) for look in looks]
-    return Grid("KiB that one look makes at most + KiB of keys kept for the sentences", ["look", *lengths], rows)
+    lengths = [str(at_length["length"]) for at_length in costs]
+    return Grid("KiB that attention makes at most + KiB of keys kept for the sentences", ["attention", *lengths], rows)
 
 
 def _method(results: Results) -> list[Block]:
@@ -215,10 +215,10 @@ def make_rows(results: Results) -> list[NumberRow]:
 
 def _cost_rows(part: Results) -> list[NumberRow]:
     rows = []
-    for key, inner in (("looks", "scores"), ("steps", "systems")):
-        for look in part.get(key, []):
-            for row in look[inner]:
-                item = f"{key[:-1]} at {look['length']}"
+    for key, what, inner in (("attention", "attention", "scores"), ("steps", "step", "systems")):
+        for at_length in part.get(key, []):
+            for row in at_length[inner]:
+                item = f"{what} at {at_length['length']}"
                 rows.append(NumberRow("cost", row["name"], item, "ratio", row["ratio"], row["low"], row["high"]))
                 rows.append(NumberRow("cost", row["name"], item, "seconds", row["seconds"]))
                 if "bytes" in row:

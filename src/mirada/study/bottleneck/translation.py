@@ -162,7 +162,7 @@ def measure_fall(group: SystemOutputs, sides: Sequence[Sequence[int]], metric: s
 def fall_numbers(fall: Fall) -> dict[str, Any]:
     """Both sides, and the change from short to long, each with its interval."""
     short, long = (arithmetic.summarise(side) for side in fall)
-    change = Span(long.value - short.value, *percentiles(fall.long.drawn - fall.short.drawn))
+    change = Span(long.value - short.value, *percentiles(fall.long.resampled - fall.short.resampled))
     return {
         "short": Span(short.value, short.low, short.high)._asdict(),
         "long": Span(long.value, long.low, long.high)._asdict(),
@@ -174,8 +174,8 @@ def compare_falls(classic: Fall, attention: Fall, *, metric: str) -> dict[str, A
     """How much more quality the classic system loses: in points, and (where more is better) in its share kept."""
     sign = -1.0 if better(metric) == "lower" else 1.0
     lost = [sign * (fmean(fall.short.by_seed) - fmean(fall.long.by_seed)) for fall in (classic, attention)]
-    drawn = [sign * (fall.short.drawn - fall.long.drawn) for fall in (classic, attention)]
-    result: dict[str, Any] = {"more_lost": Span(lost[0] - lost[1], *percentiles(drawn[0] - drawn[1]))._asdict()}
+    resampled = [sign * (fall.short.resampled - fall.long.resampled) for fall in (classic, attention)]
+    result: dict[str, Any] = {"more_lost": Span(lost[0] - lost[1], *percentiles(resampled[0] - resampled[1]))._asdict()}
     if sign > 0 and all(fmean(fall.short.by_seed) > 0 for fall in (classic, attention)):
         kept = [fmean(fall.long.by_seed) / fmean(fall.short.by_seed) for fall in (classic, attention)]
         shares = [_shares(fall) for fall in (classic, attention)]
@@ -185,7 +185,7 @@ def compare_falls(classic: Fall, attention: Fall, *, metric: str) -> dict[str, A
 
 
 def _shares(fall: Fall) -> FloatArray:
-    return np.asarray(fall.long.drawn / np.maximum(fall.short.drawn, 1e-9))
+    return np.asarray(fall.long.resampled / np.maximum(fall.short.resampled, 1e-9))
 
 
 def capacity_results(request: BottleneckRequest, found: TrainedSystems) -> dict[str, Any]:

@@ -25,13 +25,11 @@ def write_report(report: StudyReport, results: dict[str, Any], rows: Sequence[Nu
     for block in (block for section in report.sections for block in section.blocks):
         if isinstance(block, Plot):
             files = draw(block)
-            inlined[block.name] = inline(files["svg"].decode("utf-8"), block.name)
         elif isinstance(block, Map):
-            drawn = draw_map(block)
-            inlined[block.name] = inline(drawn, block.name)
-            files = {"svg": drawn.encode("utf-8")}
+            files = {"svg": draw_map(block).encode("utf-8")}
         else:
             continue
+        inlined[block.name] = inline(files["svg"].decode("utf-8"), block.name)
         for kind, content in files.items():
             written.append(folder / "figures" / f"{block.name}.{kind}")
             write_atomic(written[-1], content)
