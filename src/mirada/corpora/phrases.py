@@ -252,18 +252,16 @@ def _owner(rng: Random, noun: Noun, number: int) -> dict[str, Phrase]:
 
 
 def _qualities(rng: Random, noun: Noun, number: int, room: int) -> dict[str, Phrase]:
-    suitable = [item for item in lexicon.adjectives(noun.kind) if item.group != "open"]
-    quality = rng.choice(suitable)
+    fits = [item for item in lexicon.adjectives(noun.kind) if item.group != "open"]
+    quality = rng.choice(fits)
     phrase = adjective(quality, noun.gender, number)
-    colours = [other for other in suitable if other.group == "colour"]
+    colours = [other for other in fits if other.group == "colour"]
     if room >= 2 and quality.group == "size" and colours and rng.random() < 0.5:
         return {"size": phrase, "colour": adjective(rng.choice(colours), noun.gender, number)}
     if room >= 2 and rng.random() < 0.25:
         phrase = chain(word("very", "muy"), phrase) if quality.group not in lexicon.NO_DEGREES else phrase
     elif room >= 3 and quality.group in ("trait", "colour") and rng.random() < 0.4:
-        others = [
-            other for other in suitable if other.group == quality.group and other.english not in _against(quality)
-        ]
+        others = [other for other in fits if other.group == quality.group and other.english not in _against(quality)]
         if others:
             phrase = chain(phrase, word("and", "y"), adjective(rng.choice(others), noun.gender, number))
     return {"size": phrase}

@@ -118,8 +118,8 @@ class Luong(nn.Module):
         for y_gates in self.stack.project(embedded):  # [B, G·D]
             s_tilde, attended, state = self._advance(y_gates, state, memory, masks)
             steps.append((s_tilde, state.layers[-1][0], *attended))
-        hidden, states, *attended = (torch.stack(part, 1) for part in zip(*steps, strict=True))  # [B, T, …]
-        return hidden, states, Attended(*attended)
+        hidden, states, *parts = (torch.stack(part, 1) for part in zip(*steps, strict=True))  # [B, T, …]
+        return hidden, states, Attended(*parts)
 
     def logits(self, hidden: Tensor, copied: Copying | None = None) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`; with what steps copy, log P `[…, V + S]`."""
