@@ -24,6 +24,7 @@ LAYERS = (
     ("fast",),
     ("search",),
     ("store", "scoring"),
+    ("ensemble",),
     ("translator", "train", "runtime"),
     ("export", "loading"),
     ("explain",),

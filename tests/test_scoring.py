@@ -46,7 +46,7 @@ def test_forced_decoding_agrees_with_the_search(translator, options):
         for output in found
     ]
     sources = [request.source for request, _ in outputs]
-    forced = force(translator.model, sources, [list(o.tokens) for _, o in outputs], CPU, with_attention=True)
+    forced = force(translator.model, Encoded(sources, [list(o.tokens) for _, o in outputs]), CPU, with_attention=True)
     for (request, output), given in zip(outputs, forced, strict=True):
         assert len(given.token_log_probabilities) == len(output.tokens) + 1
         steps = len(output.token_log_probabilities)
@@ -61,7 +61,7 @@ def test_forced_decoding_agrees_with_the_search(translator, options):
 def test_forced_decoding_is_the_softmax_without_pad_and_start(translator):
     sources = [request.source for request in requests(translator)]
     targets = [[10, 11, 12], [], [40], [7, 0, 7, 0, 7, 59], [4], [5, 5]]
-    forced = force(translator.model, sources, targets, CPU)
+    forced = force(translator.model, Encoded(sources, targets), CPU)
     for source, target, given in zip(sources, targets, forced, strict=True):
         batch = collate(Encoded([source], [target]), [0], CPU)
         with torch.no_grad():
@@ -79,5 +79,5 @@ def test_all_that_can_follow_adds_up_to_one(translator):
     source = requests(translator)[0].source
     count = len(translator.target_tokenizer)
     said = [token for token in range(count) if token not in (PAD, BOS, EOS)]
-    forced = force(translator.model, [source] * (len(said) + 1), [[], *([token] for token in said)], CPU)
+    forced = force(translator.model, Encoded([source] * (len(said) + 1), [[], *([token] for token in said)]), CPU)
     assert sum(np.exp(given.token_log_probabilities[0]) for given in forced) == pytest.approx(1, abs=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,15 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def options(decoder: str) -> Config:
-    """The options of a tiny system, as a training would have resolved them."""
+def options(decoder: str, changes: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
+    """The options of a tiny system, as a training would have resolved them; `changes` by block."""
+    changes = changes or {}
     data = {"source_tokenizer": "bpe", "target_tokenizer": "bpe", "vocab_size": 60}
-    shared = {"share_vocab": decoder == "transformer"}
-    sizes = {"decoder": decoder, "embedding_dim": 12, "hidden_size": 12}
+    data |= {"share_vocab": decoder == "transformer", **changes.get("data", {})}
+    sizes = {"decoder": decoder, "embedding_dim": 12, "hidden_size": 12, **MODELS[decoder], **changes.get("model", {})}
     # Random weights seldom say </s>: a limit keeps outputs short.
     search = {"beam_size": 3, "max_length_ratio": 0.1}
-    return configfile.parse(
-        {"data": {**data, **shared}, "model": applicable({**sizes, **MODELS[decoder]}), "search": search}
-    )
+    return configfile.parse({"data": data, "model": applicable(sizes), "search": search})
 
 
 # Of some seeds those with which outputs differ, and some end before their limit.
@@ -72,9 +72,9 @@ def random_model(config: Config, vocabularies: tuple[int, int]) -> AnyModel:
     return model
 
 
-def write_folder(folder: Path, decoder: str) -> Path:
-    """Write the model folder of a tiny system; returns it."""
-    config = options(decoder)
+def write_folder(folder: Path, decoder: str, changes: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
+    """Write the model folder of a tiny system, with other options than the usual; returns it."""
+    config = options(decoder, changes)
     source, target = prepare.learn_tokenizers(config, CORPUS)
     model = random_model(config, (len(source), len(target)))
     folder.mkdir(parents=True, exist_ok=True)

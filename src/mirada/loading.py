@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,23 +15,30 @@ if TYPE_CHECKING:
 
 
 def load(
-    folder: str | Path,
+    folder: str | Path | Sequence[str | Path],
     *,
     device: str = "auto",
     precision: Literal["float32", "int8"] = "float32",
     workers: int | None = None,
+    ensemble_mode: Literal["linear", "log_linear"] = "linear",
 ) -> Translator | runtime.Translator:
-    """Load a model folder, or the folder of an exported model, which needs no torch.
+    """Load a model folder, several as an ensemble, or the folder of an exported model, which needs no torch.
 
-    Raises ModelFolderError, naming what is wrong with it, and ConfigError for a precision or device that an exported
-    model has not.
+    `ensemble_mode`: of several models the mean of the probabilities (linear) or of the log-probabilities (log_linear).
+    Raises ModelFolderError, naming what is wrong with a folder, and ConfigError for models that are no ensemble or for
+    a precision or device that an exported model has not.
     """
-    where = Path(folder).expanduser()
-    if is_exported(where):
-        return _exported(where, device, precision, workers)
+    folders = [Path(one).expanduser() for one in ([folder] if isinstance(folder, str | Path) else folder)]
+    if not folders:
+        raise ConfigError("no model folder; give one, or several for an ensemble")
+    exported = [where for where in folders if is_exported(where)]
+    if len(folders) > 1 and exported:
+        raise ConfigError(f"{exported[0]}: an exported model; an ensemble is made of the folders of trained models")
+    if exported:
+        return _exported(exported[0], device, precision, workers)
     from mirada import translator
 
-    return translator.load(where, device=device, precision=precision, workers=workers)
+    return translator.load(folders, device=device, precision=precision, workers=workers, ensemble_mode=ensemble_mode)
 
 
 def _exported(where: Path, device: str, precision: str, workers: int | None) -> runtime.Translator:

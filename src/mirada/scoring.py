@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mirada.data.batches import Encoded, collate
 from mirada.models.base import Model
+from mirada.search.ensemble import Ensemble
 from mirada.search.step import producible
 
 
@@ -21,31 +22,28 @@ class Forced(NamedTuple):
 
 
 def force(
-    model: Model,
-    sources: list[list[int]],
-    targets: list[list[int]],
+    model: Model | Ensemble,
+    pairs: Encoded,
     device: torch.device,
     *,
-    copies: list[list[int]] | None = None,
     with_attention: bool = False,
     with_heads: bool = False,
 ) -> list[Forced]:
     """Score given targets (without </s>) for one batch of sources (with </s>), as the search would score them.
 
-    `copies` are what the source tokens would write, for a model that copies. `with_heads` also gives the Transformer's
-    attention layer by layer and head by head.
+    `with_heads` also gives the Transformer's attention layer by layer and head by head.
     """
-    batch = collate(Encoded(sources, targets, copies), range(len(sources)), device)
+    batch = collate(pairs, range(len(pairs.sources)), device)
     with torch.inference_mode():
         attention_too = with_attention or with_heads
         known = (batch.source, batch.lengths, batch.target_in, batch.copies)
-        outputs = model.forward(*known, with_attention=attention_too)
+        outputs: Any = model.forward(*known, with_attention=attention_too)
         logits = producible(model.logits(outputs.hidden, outputs.copying).flatten(0, 1))  # [B·T, V]
         given = logits.gather(1, batch.target_out.reshape(-1, 1))[:, 0] - logits.logsumexp(-1)
         log_p = given.view_as(batch.target_out)  # [B, T]
     forced = []
-    for i, target in enumerate(targets):
-        rows, columns = len(target) + 1, len(sources[i])
+    for i, (source, target) in enumerate(zip(pairs.sources, pairs.targets, strict=True)):
+        rows, columns = len(target) + 1, len(source)
         attention = None if outputs.attention is None else outputs.attention[i, :rows, :columns].cpu()
         heads = outputs.heads[i, :, :, :rows, :columns].cpu() if with_heads and outputs.heads is not None else None
         forced.append(Forced(log_p[i, :rows].tolist(), attention, heads))

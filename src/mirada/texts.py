@@ -14,6 +14,7 @@ from mirada.data.parts import SourceTokenizer
 from mirada.data.rows import PART, json_source, parse_object
 from mirada.data.tokenizer import Piece, Tokenizer
 from mirada.data.vocabulary import SPECIAL_TOKENS, UNK
+from mirada.errors import ConfigError, DataError
 
 END = SPECIAL_TOKENS[3]
 WIDEST = 64  # characters a token, at most, that are looked at in a source that is too long
@@ -106,6 +107,21 @@ def output_limit(source_tokens: int, options: SearchConfig) -> int:
     offset = 10 if options.max_length_offset is None else options.max_length_offset
     by_source = int(ratio * source_tokens) + offset
     return max(1, options.max_output_length or by_source, options.min_output_length)
+
+
+def check_texts(texts: Sequence[str], names: str = "texts", name: str = "text") -> None:
+    """Raise DataError for one text, whose letters would be taken for texts, and for what is no text."""
+    if isinstance(texts, str):
+        raise DataError(f"expected a list of {names}, got one {name}; write [{name}]")
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise DataError(f"{name} {number} is {type(text).__name__}, not a string")
+
+
+def check_batch(size: int | None) -> None:
+    """Raise ConfigError for a batch of nothing."""
+    if size is not None and size < 1:
+        raise ConfigError(f"batch_size is {size}; it must be at least 1")
 
 
 def source_pieces(

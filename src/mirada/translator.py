@@ -15,16 +15,18 @@ from typing import Any, cast
 
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
-from mirada.data.copying import copy_ids, written_ids
+from mirada.data.batches import Encoded
 from mirada.data.tokenizer import Piece
 from mirada.devices import choose_device, halving
+from mirada.ensemble import Members, gather
 from mirada.errors import ConfigError, DataError
-from mirada.fast.prepacked import Decoding, Precision, can_prepack, prepacked
+from mirada.fast.prepacked import Precision, can_prepack, prepacked
 from mirada.kernels.private import missing
 from mirada.scoring import Forced, force
 from mirada.search.chunks import chunks, growing
+from mirada.search.ensemble import Mode
 from mirada.search.queue import MOST_SENTENCES
-from mirada.search.scheduler import Request, Scheduler, with_end
+from mirada.search.scheduler import Scheduler
 from mirada.search.step import Hypothesis
 from mirada.search.workers import apart, default_workers
 from mirada.store.checkpoint import Loaded, load_model
@@ -33,10 +35,9 @@ from mirada.texts import (
     END,
     Scored,
     Translation,
-    input_limit,
+    check_batch,
+    check_texts,
     scored,
-    source_pieces,
-    source_text,
     translation,
     word_links,
 )
@@ -44,23 +45,34 @@ from mirada.texts import (
 __all__ = ["EMPTY", "END", "Scored", "Translation", "Translator", "load"]
 
 UNCOPIED = ("_making", "_scheduler", "fast_model")
-Row = tuple[int, list[Piece], list[Piece]]  # a pair's number from 0, its source and its target
+Row = tuple[int, list[list[Piece]], list[Piece]]  # a pair's number from 0, its source for each model, its target
 
 
 def load(
-    folder: str | Path, *, device: str = "auto", precision: Precision = "float32", workers: int | None = None
+    folder: str | Path | Sequence[str | Path],
+    *,
+    device: str = "auto",
+    precision: Precision = "float32",
+    workers: int | None = None,
+    ensemble_mode: Mode = "linear",
 ) -> Translator:
-    """Load a model folder; raises ModelFolderError, naming what is wrong with it.
+    """Load a model folder, or several as an ensemble; raises ModelFolderError, naming what is wrong with one.
 
     For searching: `precision` of the large products (raises ConfigError for int8 where that is not to be had), and how
-    many batches are searched at once, `workers` (None: as many as serve).
+    many batches are searched at once, `workers` (None: as many as serve). `ensemble_mode`: search/ensemble.py.
     """
-    loaded = apart(lambda: load_model(Path(folder).expanduser(), choose_device(device)))
-    return Translator(loaded, precision=precision, workers=workers)
+    folders = [Path(one).expanduser() for one in ([folder] if isinstance(folder, str | Path) else folder)]
+    models = apart(lambda: [load_model(one, choose_device(device)) for one in folders])
+    return Translator(
+        gather([str(one) for one in folders], models, ensemble_mode), precision=precision, workers=workers
+    )
 
 
 class Translator:
-    """A model with its tokenisers. `warn` receives one line for each thing a user should know.
+    """A model, or an ensemble, with its tokenisers. `warn` receives one line for each thing a user should know.
+
+    `model`, `config`, `metrics` and the tokenisers are those of the first of an ensemble's `members`, whose tokens also
+    tell of sources: scores are the ensemble's.
 
     Searching is done by a copy of the model whose large products are faster (mirada.fast.prepacked), made when it is
     first wanted; scoring and explaining by the model itself. Any number of threads may use one translator, copies of
@@ -69,29 +81,34 @@ class Translator:
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: Loaded | Members,
         *,
         warn: Callable[[str], None] | None = None,
         precision: Precision = "float32",
         workers: int | None = None,
     ):
-        self.config, self.model, self.metrics = loaded.config, loaded.model, loaded.metrics
-        self.source_tokenizer, self.target_tokenizer = loaded.source, loaded.target
-        self.device = loaded.model.output.weight.device
+        self.members = loaded if isinstance(loaded, Members) else Members([loaded])
+        self.config, self.model, self.source_tokenizer, self.target_tokenizer, self.metrics = self.members.models[0]
+        self.device = self.model.output.weight.device
         self.warn = warn or _silent
         self._making, self._scheduler = Lock(), cast(Scheduler | None, None)
         self.precision, self.workers = precision, workers or default_workers(self.device)
-        if precision == "int8" and not can_prepack(self.model, precision):
+        if precision == "int8" and not all(can_prepack(one.model, precision) for one in self.members.models):
             raise ConfigError(
                 "precision int8 needs a CPU with 8-bit products (AVX-512 VNNI) and a model on it; use float32"
             )
 
+    @property
+    def has_attention(self) -> bool:
+        """Whether outputs can come with weights over the source."""
+        return self.members.have_attention
+
     @cached_property
-    def fast_model(self) -> Decoding:
+    def fast_model(self) -> Any:
         """The copy that searches."""
         if line := missing():
             self.warn(line)
-        return apart(lambda: prepacked(self.model, self.precision))
+        return apart(lambda: self.members.decoder(lambda model: prepacked(model, self.precision)))
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle or a copy holds."""
@@ -134,23 +151,22 @@ class Translator:
         if there are prefixes, but not one a text.
         """
         options = options or self.config.search
-        _check_texts(texts)
-        _check_texts(prefixes or [], "prefixes", "prefix")
-        _check_batch(batch_size)
+        check_texts(texts)
+        check_texts(prefixes or [], "prefixes", "prefix")
+        check_batch(batch_size)
         if prefixes and len(prefixes) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
-        pieces = self._pieces(texts, options, first)
+        with_attention = with_attention or options.replace_unk
+        self.members.check_attention(with_attention)
+        pieces = self.members.pieces(texts, options, first=first, warn=self.warn)
         starts = self.target_tokenizer.pieces(prefixes) if prefixes else [[] for _ in texts]
-        requests = {i: self._request(row, starts[i], first + i) for i, row in enumerate(pieces) if row}
+        requests = {i: self.members.request(row, starts[i], first + i) for i, row in enumerate(pieces) if row[0]}
         found = self.scheduler.search(
-            list(requests.values()),
-            options,
-            batch_size=batch_size,
-            with_attention=with_attention or options.replace_unk,
+            list(requests.values()), options, batch_size=batch_size, with_attention=with_attention
         )
         outputs = dict(zip(requests, found, strict=True))
         return [
-            [self._translation(pieces[i], hypothesis, options) for hypothesis in outputs[i]]
+            [self._translation(pieces[i][0], hypothesis, options) for hypothesis in outputs[i]]
             if i in outputs
             else [EMPTY]
             for i in range(len(texts))
@@ -186,7 +202,7 @@ class Translator:
         No line waits for one of the next block; a large block is cut, so that memory stays constant. `prefixes` gives
         how each output must begin, in turn; raises DataError if it ends before the lines.
         """
-        _check_batch(batch_size)
+        check_batch(batch_size)
         first = 0
         for chunk in chunks(blocks, batch_size or MOST_SENTENCES):
             begins = None if prefixes is None else list(itertools.islice(prefixes, len(chunk)))
@@ -215,13 +231,14 @@ class Translator:
 
         `with_heads` also gives the attention of each layer and head, where the model has several.
         """
-        _check_texts(sources, "sources", "source")
-        _check_texts(targets, "targets", "target")
-        _check_batch(batch_size)
+        check_texts(sources, "sources", "source")
+        check_texts(targets, "targets", "target")
+        check_batch(batch_size)
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets; line n of both must belong together")
-        sides = (self._pieces(sources, self.config.search, 0), self.target_tokenizer.pieces(targets))
-        rows = list(zip(range(len(sources)), *sides, strict=True))
+        self.members.check_attention(with_attention, with_heads)
+        read = self.members.pieces(sources, self.config.search, first=0, warn=self.warn)
+        rows = list(zip(range(len(sources)), read, self.target_tokenizer.pieces(targets), strict=True))
 
         def work(batch: list[Row]) -> list[Scored]:
             return apart(lambda: self._score_batch(batch, with_attention, with_heads))
@@ -235,56 +252,26 @@ class Translator:
         return [scored[i] for i in range(len(rows))]
 
     def _score_batch(self, rows: list[Row], with_attention: bool, with_heads: bool) -> list[Scored]:
-        sources = [with_end([piece.id for piece in source], len(source)) for _, source, _ in rows]
-        copies = [self._copies(source) for _, source, _ in rows]
-        targets = [written_ids(target, source, own) for (_, source, target), own in zip(rows, copies, strict=True)]
+        requests = [self.members.request(source, target, number) for number, source, target in rows]
+        copies = [list(request.copies) for request in requests] if self.members.copy else None
+        others = [request.others for request in requests]
+        given = Encoded([request.source for request in requests], [request.prefix for request in requests], copies)
         forced = force(
-            self.model,
-            sources,
-            targets,
+            self.members.decoder(),
+            given._replace(others=others),
             self.device,
-            copies=copies if any(copies) else None,
             with_attention=with_attention,
             with_heads=with_heads,
         )
-        return [_scored(*row[1:], found) for row, found in zip(rows, forced, strict=True)]
+        return [_scored(row[0], target, found) for (_, row, target), found in zip(rows, forced, strict=True)]
 
     def word_links(self, found: Translation) -> str:
         """Pharaoh links i-j of an output with attention (texts.word_links)."""
         return word_links(found, self.target_tokenizer)
 
-    def _pieces(self, texts: Sequence[str], options: SearchConfig, first: int) -> list[list[Piece]]:
-        data = self.config.data
-        limit = input_limit(data, options.max_input_length)
-        sources = [source_text(text, data, f"line {number}") for number, text in enumerate(texts, start=first + 1)]
-        return source_pieces(self.source_tokenizer, sources, limit, first=first, warn=self.warn)
-
-    def _request(self, source: list[Piece], start: list[Piece], number: int) -> Request:
-        copies = tuple(self._copies(source))
-        prefix = written_ids(start, source, copies)
-        return Request(with_end([piece.id for piece in source], len(source)), prefix, number, copies)
-
-    def _copies(self, source: list[Piece]) -> list[int]:
-        """What each source token would write, for a model that copies."""
-        return copy_ids(source, self.target_tokenizer) if self.config.model.copy_attn else []
-
     def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
         attention = None if found.attention is None else found.attention.numpy()
         return translation(self.target_tokenizer, source, found, attention, replace_unk=options.replace_unk)
-
-
-def _check_texts(texts: Sequence[str], names: str = "texts", name: str = "text") -> None:
-    """Raise DataError for one text, whose letters would be taken for texts, and for what is no text."""
-    if isinstance(texts, str):
-        raise DataError(f"expected a list of {names}, got one {name}; write [{name}]")
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise DataError(f"{name} {number} is {type(text).__name__}, not a string")
-
-
-def _check_batch(size: int | None) -> None:
-    if size is not None and size < 1:
-        raise ConfigError(f"batch_size is {size}; it must be at least 1")
 
 
 def _silent(line: str) -> None:
@@ -292,7 +279,7 @@ def _silent(line: str) -> None:
 
 
 def _pair_name(row: Row) -> str:
-    return f"pair {row[0] + 1} ({len(row[1])} and {len(row[2])} tokens)"
+    return f"pair {row[0] + 1} ({len(row[1][0])} and {len(row[2])} tokens)"
 
 
 def _scored(source: list[Piece], target: list[Piece], found: Forced) -> Scored:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirada.cli import say
-from mirada.cli.flags import Parser, add_options, collect, positive
+from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, positive
 from mirada.cli.items import Items, add_items, items_of_pairs, items_of_references
 from mirada.errors import ConfigError, DataError
 
@@ -22,6 +22,7 @@ EPILOG = """examples:
   mirada evaluate runs/g2p --tsv test.tsv --metrics exact,item_error,per --multi-reference
   mirada evaluate runs/answers --tsv test.tsv --source-column 2 --target-column 3 --group-column 1
   mirada evaluate runs/summaries --tsv test.tsv --source-column 3 --target-column 4 --reference-column 5-
+  mirada evaluate runs/luong runs/bahdanau --src test.en --tgt test.es   # an ensemble
   mirada evaluate --hyp out.es --ref test.es --src test.en --metrics bleu,chrf
   mirada evaluate --hyp out.txt --tsv test.tsv --values values.tsv --metrics bleu,rouge-stem
 
@@ -30,14 +31,14 @@ on standard error. --group-column shows the first metric by group, and the mean 
 whole clusters for the intervals, where items stand or fall together, as the forms of one lemma do. With --n-best N
 the share of items that one of the N outputs gets right is shown as exact@N.
 """
-MODEL_ONLY = ("save_outputs", "batch_size", "device")
+MODEL_ONLY = ("save_outputs", "batch_size", "device", "ensemble_mode")
 
 
 def run(arguments: Sequence[str]) -> int:
     """Measure a model on pairs, or given outputs against references."""
     values = _read(arguments)
     _refuse_unused(values)
-    outputs, kind = _given(values) if values.model is None else _translated(values)
+    outputs, kind = _given(values) if not values.models else _translated(values)
 
     from mirada.evaluation.measurable import concerns
     from mirada.evaluation.metrics import resolve
@@ -62,7 +63,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         usage="mirada evaluate MODEL --src FILE --tgt FILE [options], or mirada evaluate --hyp FILE --ref FILE",
         epilog=EPILOG,
     )
-    parser.add_argument("model", nargs="?", help="model folder")
+    add_models(parser, count="*")
     parser.add_argument("--hyp", metavar="FILE", help="outputs to measure, instead of a model")
     parser.add_argument(
         "--metrics",
@@ -86,11 +87,11 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _refuse_unused(values: argparse.Namespace) -> None:
     """Raise ConfigError for a flag that would change nothing."""
-    if (values.model is None) == (values.hyp is None):
+    if (not values.models) == (values.hyp is None):
         raise ConfigError("give either a model folder with --src/--tgt (or --tsv, --jsonl), or --hyp with --ref")
     given = {key: value for key, value in vars(values).items() if value is not None}
     pairs = [key.partition(".")[2] for key in given if key.startswith("data.")]
-    if values.model is not None:
+    if values.models:
         if values.ref:
             raise ConfigError("--ref goes with --hyp; a model's references are given by --tgt (or --tsv, --jsonl)")
         return
@@ -127,7 +128,7 @@ def _translated(values: argparse.Namespace) -> tuple[Hypotheses, str]:
     from mirada.translator import load
 
     items = items_of_pairs(values)
-    translator = load(values.model, device=values.device or "auto")
+    translator = load(values.models, device=values.device or "auto", ensemble_mode=ensemble_mode(values))
     translator.warn = say
     search = changed(translator.config.search, collect(values).get("search", {}))
     found = translator.search(items.sources, options=search, batch_size=values.batch_size or 64)

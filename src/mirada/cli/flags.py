@@ -49,6 +49,24 @@ def positive(text: str) -> int:
     return int(text[:12])
 
 
+def add_models(parser: argparse.ArgumentParser, *, count: str = "+", more: str = "") -> None:
+    """Add what names models, one or several, and the flag that says what an ensemble's mean is."""
+    text = f"model folder; several are an ensemble{more}"
+    parser.add_argument("models", nargs=count, metavar="MODEL", help=text)
+    parser.add_argument(
+        "--ensemble-mode",
+        choices=("linear", "log_linear"),
+        help="of several models the mean of the probabilities or of the log-probabilities [linear]",
+    )
+
+
+def ensemble_mode(values: argparse.Namespace) -> Any:
+    """The mean that was asked for; raises ConfigError where there is nothing to take the mean of."""
+    if values.ensemble_mode and len(values.models) < 2:
+        raise ConfigError("--ensemble-mode goes with several models; one alone is its own mean")
+    return values.ensemble_mode or "linear"
+
+
 def number_or_auto(text: str) -> int | None:
     """Read a number from 1 up, or auto: None."""
     return None if text == "auto" else positive(text)

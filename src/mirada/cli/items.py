@@ -47,7 +47,7 @@ def add_items(parser: argparse.ArgumentParser) -> None:
 
 def items_of_pairs(values: argparse.Namespace) -> Items:
     """Read the items that pairs of files give; raises ConfigError or DataError."""
-    pairs = read_pairs(collect(values).get("data", {}), values.model)
+    pairs = read_pairs(collect(values).get("data", {}), *values.models[:1])
     total = len(pairs) + len(pairs.skipped)
     _say_left_out("a blank side", pairs.skipped, total)
     further = _further(values, pairs.lines)

@@ -23,8 +23,8 @@ def remote_blocks(
     from mirada.client import Client
 
     options = {name: _plain(value) for name, value in search.items()} | {"with_scores": True}
-    if values.model:
-        options["model"] = values.model
+    if values.models:
+        options["model"] = values.models[0]
     size = values.batch_size or 64
     with Client(values.server, token=values.token) as client:
         for block in blocks:
@@ -34,7 +34,9 @@ def remote_blocks(
 
 def check(values: argparse.Namespace) -> None:
     """Raise ConfigError for flags that a service does not take."""
-    for name in ("alignment", "save_attention", "prefix_file"):
+    if len(values.models) > 1:
+        raise ConfigError("an ensemble needs its models in this process; leave out --server")
+    for name in ("alignment", "save_attention", "prefix_file", "ensemble_mode"):
         if getattr(values, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{flag}: it needs the model in this process; leave out --server")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mirada.cli.flags import Parser, collect, positive
+from mirada.cli.flags import Parser, add_models, collect, ensemble_mode, positive
 from mirada.cli.pairs import add_pairs, read_pairs
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 EPILOG = """examples:
   mirada score runs/luong --src test.en --tgt test.es
   mirada score runs/luong --tsv pairs.tsv --tokens
+  mirada score runs/luong runs/bahdanau --tsv pairs.tsv                 # an ensemble: the mean of what they say
 
 Pairs with a blank side are left out, as in training; with --tokens each line says which it is.
 """
@@ -25,10 +26,10 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser(
         "score",
         "Log-probability (natural, not length-normalised) of given outputs, one line a pair.",
-        usage="mirada score MODEL --src FILE --tgt FILE [options]",
+        usage="mirada score MODEL [MODEL …] --src FILE --tgt FILE [options]",
         epilog=EPILOG,
     )
-    parser.add_argument("model", help="model folder")
+    add_models(parser)
     parser.add_argument("--tokens", action="store_true", help="JSON lines with the log-probability of every token")
     parser.add_argument("--batch-size", type=positive, default=64, help="pairs scored together [64]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
@@ -37,8 +38,10 @@ def run(arguments: Sequence[str]) -> int:
 
     from mirada.loading import load
 
-    pairs = read_pairs(collect(values).get("data", {}), values.model)
-    scored = load(values.model, device=values.device).score(pairs.sources, pairs.targets, batch_size=values.batch_size)
+    mode = ensemble_mode(values)
+    pairs = read_pairs(collect(values).get("data", {}), values.models[0])
+    translator = load(values.models, device=values.device, ensemble_mode=mode)
+    scored = translator.score(pairs.sources, pairs.targets, batch_size=values.batch_size)
     for line, found in zip(pairs.lines, scored, strict=True):
         print(_as_json(line, found) if values.tokens else f"{found.log_probability:.6f}")
     return 0

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from mirada.cli import say
-from mirada.cli.flags import Parser, add_options, collect, number_or_auto, positive
+from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, number_or_auto, positive
 from mirada.cli.noted import Noted, note, say_noted
 from mirada.errors import ConfigError, DataError
 from mirada.files import text_stream, unwritable
@@ -32,6 +32,7 @@ EPILOG = """examples:
   mirada translate runs/luong --n-best 3 < test.en                      # id ||| text ||| score
   mirada translate runs/luong --alignment hard --save-attention a.jsonl < test.en
   mirada translate runs/luong --precision int8 < test.en                # about twice as fast, a few outputs differ
+  mirada translate runs/luong runs/bahdanau < test.en                   # an ensemble: the mean of what they say
   mirada translate --server http://127.0.0.1:8080 < test.en              # by `mirada serve`
 
 n lines in, n lines out, in order; an empty line gives an empty line. What has arrived is translated at once, so a pipe
@@ -44,18 +45,25 @@ def run(arguments: Sequence[str]) -> int:
     values = _read(arguments)
     if values.server:
         return _translate_there(values)
-    if values.model is None:
+    if not values.models:
         raise ConfigError("give a model folder, or --server URL; see `mirada translate --help`")
+    mode = ensemble_mode(values)
 
     from mirada.config.configfile import changed
     from mirada.loading import load
 
-    translator = load(values.model, device=values.device, precision=values.precision, workers=values.workers)
+    translator = load(
+        values.models,
+        device=values.device,
+        precision=values.precision,
+        workers=values.workers,
+        ensemble_mode=mode,
+    )
     translator.warn = _refuse if values.strict else say
     options = changed(translator.config.search, collect(values).get("search", {}))
     with_attention = values.alignment is not None or values.save_attention is not None
-    if with_attention and not translator.config.model.has_attention:
-        raise ConfigError(f"{values.model}: a classic model has no attention to align with or to save")
+    if (with_attention or (options.replace_unk and len(values.models) > 1)) and not translator.has_attention:
+        raise ConfigError(_no_attention(values.models))
     if options.replace_unk and translator.config.data.target_tokenizer in ("bpe", "unigram"):
         say("replace_unk: this model writes pieces of words, so it writes no <unk> and nothing will be replaced")
     with ExitStack() as stack:
@@ -165,9 +173,9 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _read(arguments: Sequence[str]) -> argparse.Namespace:
-    usage = "mirada translate MODEL [options] [< FILE]"
+    usage = "mirada translate MODEL [MODEL …] [options] [< FILE]"
     parser = Parser("translate", "Turn each input line into an output line.", usage=usage, epilog=EPILOG)
-    parser.add_argument("model", nargs="?", help="model folder; with --server the name of a served model")
+    add_models(parser, count="*", more="; with --server the name of a served model")
     parser.add_argument("--server", metavar="URL", help="let `mirada serve` there translate, instead of this process")
     parser.add_argument("--token", metavar="TOKEN", help="with --server: a token, where it asks for one")
     parser.add_argument("--input", "--src", metavar="FILE", help="file to read [standard input]")
@@ -265,6 +273,13 @@ def _plain_line(number: int, found: Translation | Remote, values: argparse.Names
     if n_best > 1:
         return f"{number} ||| {text} ||| {found.score:.4f}"
     return f"{text}\t{found.score:.4f}" if values.scores else text
+
+
+def _no_attention(models: Sequence[str]) -> str:
+    if len(models) == 1:
+        return f"{models[0]}: a classic model has no attention to align with or to save"
+    names = ", ".join(models)
+    return f"{names}: no attention in common (classic models have none, others need equal source tokens to share one)"
 
 
 def _attention(number: int, found: Translation) -> dict[str, object]:

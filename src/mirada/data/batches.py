@@ -25,13 +25,14 @@ class Encoded(NamedTuple):
     targets: list[list[int]]
     copies: list[list[int]] | None = None  # what each source token would write (copying.py), for models that copy
     own: list[dict[int, str]] | None = None  # the texts of the ids that only their source has
+    others: Sequence[Sequence[Sequence[int]]] = ()  # each source as the further models of an ensemble read it
 
 
 class Batch(NamedTuple):
     """What one update reads. Decoder input is <s> y_1 … y_n, what it must say is y_1 … y_n </s>."""
 
-    source: Tensor  # [B, S]
-    lengths: Tensor  # [B]
+    source: Tensor  # [B, S]; [B, M, S] where the M models of an ensemble read a source in other tokens
+    lengths: Tensor  # [B] or [B, M]
     target_in: Tensor  # [B, T]
     target_out: Tensor  # [B, T]
     tokens: int  # real target tokens, </s> included
@@ -90,8 +91,9 @@ def pair_lengths(pairs: Encoded) -> np.ndarray:
 def collate(pairs: Encoded, indices: Sequence[int] | np.ndarray, device: torch.device) -> Batch:
     """Pad the chosen pairs into one batch on `device`."""
     sources = [pairs.sources[i] for i in indices]
+    others = [pairs.others[i] for i in indices] if pairs.others else []
     targets = [pairs.targets[i] for i in indices]
-    source, lengths = pad(sources, device)
+    source, lengths = pad_sources(sources, others, device)
     target_in, _ = pad([[BOS, *t] for t in targets], device)
     target_out, _ = pad([[*t, EOS] for t in targets], device)
     copies = None if pairs.copies is None else pad([pairs.copies[i] for i in indices], device)[0]
@@ -105,3 +107,17 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Te
     for i, row in enumerate(rows):
         ids[i, : len(row)] = row
     return torch.from_numpy(ids).to(device), torch.tensor(lengths, device=device)
+
+
+def pad_sources(
+    rows: Sequence[Sequence[int]], others: Sequence[Sequence[Sequence[int]]], device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Sources `[B, S]` and their lengths `[B]`; with `others`, which read them in other tokens, `[B, M, S]`, `[B, M]`.
+
+    `others` has a row a source, and each of those a row of ids for each further reader; all are empty without any.
+    """
+    if not any(others):
+        return pad(rows, device)
+    every = [row for own, more in zip(rows, others, strict=True) for row in (own, *more)]
+    ids, lengths = pad(every, device)
+    return ids.unflatten(0, (len(rows), -1)), lengths.unflatten(0, (len(rows), -1))

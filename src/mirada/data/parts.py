@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mirada.data.bpe_dropout import Dropping
 from mirada.data.rows import ITEM, PART
@@ -124,8 +124,11 @@ class Parts:
 
     def save(self, path: Path) -> None:
         """Write the tokenisers as one JSON file."""
-        content = {"parts": list(self.kinds), "tokenizers": {kind: own.content() for kind, own in self.inner.items()}}
-        write_text(path, json.dumps(content, ensure_ascii=False, indent=1))
+        write_text(path, json.dumps(self.content(), ensure_ascii=False, indent=1))
+
+    def content(self) -> Any:
+        """The same as a value of JSON."""
+        return {"parts": list(self.kinds), "tokenizers": {kind: own.content() for kind, own in self.inner.items()}}
 
     @staticmethod
     def load(path: Path, kind: str) -> Parts:

@@ -70,6 +70,11 @@ class Translator:
         self.workers = workers or min(_cores(), MOST_WORKERS)
         self.engine = Engine(exported, where)
 
+    @property
+    def has_attention(self) -> bool:
+        """Whether outputs can come with weights over the source."""
+        return self.engine.has_attention
+
     def translate(self, texts: Sequence[str], *, beam_size: int | None = None) -> list[str]:
         """The best output of each text, with the model's own search options (or another beam)."""
         options = self.config.search if beam_size is None else changed(self.config.search, {"beam_size": beam_size})

@@ -17,6 +17,8 @@ class Decoder(Protocol):
 
         A memory is a named tuple of tensors with a row a sentence (search/memory.py): `states` `[B, S, H]`, `mask`
         `[B, S]` True on real tokens, `keys`, a tree of `[B, …, S, A]`, and `final`, which only `start` reads.
+        An ensemble may be given `[B, M, S]` and `[B, M]`, a row for each member.
+
         `copies` `[B, S]` are the ids that the source tokens would write, for a model that copies.
         """
 

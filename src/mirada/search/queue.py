@@ -26,13 +26,15 @@ class QueueFullError(MiradaError):
 class Request(NamedTuple):
     """One source to be searched: ids with </s>, the forced beginning of its output, and a number for sampling.
 
-    `copies`: what each source token would write (data/copying.py), for a model that copies.
+    `copies`: what each source token would write (data/copying.py), for a model that copies. `others`: the source in the
+    tokens of each further model of an ensemble, where they are not those of the first.
     """
 
     source: list[int]
     prefix: list[int]
     number: int
     copies: tuple[int, ...] = ()
+    others: tuple[tuple[int, ...], ...] = ()
 
 
 class Capacity(NamedTuple):
@@ -166,7 +168,8 @@ class Queue:
 
 def _key(request: Request, options: SearchConfig) -> Key:
     """Equal requests have one result in common; when sampling the number makes a difference."""
-    return (tuple(request.source), tuple(request.prefix), request.copies, request.number if options.sample else -1)
+    number = request.number if options.sample else -1
+    return (tuple(request.source), tuple(request.prefix), request.copies, request.others, number)
 
 
 def _batches(tasks: Sequence[Task], capacity: Capacity) -> Iterable[list[Task]]:

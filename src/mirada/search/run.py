@@ -9,7 +9,7 @@ from threading import Lock
 import torch
 
 from mirada.config.options import SearchConfig
-from mirada.data.batches import pad
+from mirada.data.batches import pad, pad_sources
 from mirada.devices import out_of_memory
 from mirada.errors import DataError
 from mirada.search.continuous import Done, NewRequests, RunningBatch
@@ -155,7 +155,8 @@ class Worker:
         prefix = pad([request.prefix for request in requests], device)[0]
         rules = rules_of(Sentences(limits.to(device), prefix), options)
         copies = [pad([request.copies for request in requests], device)[0]] if requests[0].copies else []
-        memory = decoder.encode(*pad([request.source for request in requests], device), *copies)
+        sources, others = [request.source for request in requests], [request.others for request in requests]
+        memory = decoder.encode(*pad_sources(sources, others, device), *copies)
         state = decoder.start(memory)
         seeds = [request.number for request in requests]
         return NewRequests([task.number for task in tasks], seeds, rules, widened(memory), state)
