@@ -27,7 +27,7 @@ class Compiled:
     def __init__(self, function: Callable[..., Any]):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # some day torch will not have it: slower then
+                warnings.simplefilter("ignore")  # deprecated: some day torch will not have it, slower then
                 self.run: Callable[..., Any] = torch.jit.script(function)
         except (AttributeError, OSError, RuntimeError):
             self.run = function
