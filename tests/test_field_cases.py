@@ -375,7 +375,7 @@ def test_case_22_a_folder_from_a_gpu_loads_and_goes_on_without_one(tmp_path):
     (folder / checkpoint.CONFIG).write_text(config.replace("device: cpu", "device: cuda:0"), encoding="utf-8")
     state = read_archive(folder / checkpoint.RESUME)
     tensors = {**state.tensors, "random_cuda": torch.zeros(16, dtype=torch.uint8)}
-    write_archive(folder / checkpoint.RESUME, Archive(tensors, state.note))
+    write_archive(folder / checkpoint.RESUME, Archive(tensors, state.metadata))
     assert translates(folder, given="a b c\n") == expected
     assert "going on after update 4\n" in trains(folder, data, {"max-updates": 5})
     if not torch.cuda.is_available():

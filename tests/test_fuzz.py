@@ -51,7 +51,7 @@ def test_the_same_tensors_are_the_same_file(tmp_path: Path) -> None:
         contents.add((tmp_path / "a").read_bytes())
     assert len(contents) == 1
     found = read_archive(tmp_path / "a")
-    assert found.note == archive.note
+    assert found.metadata == archive.metadata
     assert all(torch.equal(found.tensors[name], tensor) for name, tensor in archive.tensors.items())
 
 

@@ -45,7 +45,7 @@ def trains(folder: Path, *options: dict[str, object]) -> str:
 
 def progress(folder: Path) -> dict[str, Any]:
     """Where the training in a folder stands."""
-    return dict(read_archive(folder / checkpoint.RESUME).note["progress"])
+    return dict(read_archive(folder / checkpoint.RESUME).metadata["progress"])
 
 
 def weights(folder: Path, kind: str = "model") -> Tensors:
@@ -90,7 +90,7 @@ def assert_same(first: Path, second: Path) -> None:
         assert different(archives[0].tensors, archives[1].tensors) == []
         for archive in archives:
             for measured in TIMES:
-                archive.note.get("progress", {}).pop(measured, None)
-        assert archives[0].note == archives[1].note
+                archive.metadata.get("progress", {}).pop(measured, None)
+        assert archives[0].metadata == archives[1].metadata
     for name in ("validations.tsv", "metrics.json", *checkpoint.TOKENIZERS):
         assert (first / name).read_bytes() == (second / name).read_bytes()

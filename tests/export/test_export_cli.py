@@ -13,19 +13,19 @@ from cli_tools import refusal, works
 from mirada.errors import ConfigError, MiradaError
 from mirada.export import checks, onnx_folder
 from mirada.files import new_folder
-from mirada.runtime.folder import FILES, NOTE, digest
+from mirada.runtime.folder import FILES, MANIFEST, digest
 
 ONE = pytest.mark.parametrize("model_folder", ["luong"], indirect=True)
 
 
 def test_a_folder_holds_three_checked_graphs_and_says_what_is_in_it(exported_folder: Path) -> None:
-    note = json.loads((exported_folder / NOTE).read_text())
-    assert {path.name for path in exported_folder.iterdir()} == {*FILES, NOTE}
-    assert note["files"] == {name: digest((exported_folder / name).read_bytes()) for name in FILES}
+    manifest = json.loads((exported_folder / MANIFEST).read_text())
+    assert {path.name for path in exported_folder.iterdir()} == {*FILES, MANIFEST}
+    assert manifest["files"] == {name: digest((exported_folder / name).read_bytes()) for name in FILES}
     for name in ("encode", "start", "step"):
         model = onnx.load(exported_folder / f"{name}.onnx")
         onnx.checker.check_model(model, full_check=True)
-        assert [entry.version for entry in model.opset_import] == [note["opset"]]
+        assert [entry.version for entry in model.opset_import] == [manifest["opset"]]
 
 
 @ONE
@@ -33,7 +33,7 @@ def test_the_same_model_gives_the_same_bytes(model_folder: Path, exported_folder
     ran = works("export", model_folder, "--to", "onnx", "--out", tmp_path / "again")
     assert ran.output == ""
     assert "again: 0.0 MB of graphs in float32, checked: log-probabilities differ by " in ran.errors
-    for name in (*FILES, NOTE):
+    for name in (*FILES, MANIFEST):
         assert (tmp_path / "again" / name).read_bytes() == (exported_folder / name).read_bytes()
 
 

@@ -459,7 +459,7 @@ def check_archive(example: tuple[dict[str, Any], list[Any]], bench: Bench) -> No
         assert harms
     else:
         assert all(torch.equal(found.tensors[name], tensor) for name, tensor in archive.tensors.items())
-        assert harms or found.note == archive.note
+        assert harms or found.metadata == archive.metadata
 
 
 JSON_VALUES = st.recursive(

@@ -100,7 +100,7 @@ def differences(folder: Path, known: Reference) -> list[str]:
         for name, tensor in left.tensors.items()
         if name in right.tensors and not torch.equal(tensor, right.tensors[name])
     ]
-    states = [{**archive.note["progress"], **dict.fromkeys(TIMES)} for archive in (left, right)]
+    states = [{**archive.metadata["progress"], **dict.fromkeys(TIMES)} for archive in (left, right)]
     if states[0] != states[1]:
         found.append(f"{folder.name}: the saved progress differs")
     return found

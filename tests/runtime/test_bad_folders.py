@@ -13,7 +13,7 @@ import pytest
 from cli_tools import refusal
 from mirada import loading, runtime
 from mirada.errors import ConfigError, DataError, ModelFolderError
-from mirada.runtime.folder import NOTE, digest
+from mirada.runtime.folder import MANIFEST, digest
 
 pytestmark = pytest.mark.parametrize("model_folder", ["bahdanau"], indirect=True)
 
@@ -28,19 +28,19 @@ def error(folder: Path) -> str:
         runtime.load(folder)
     text = str(caught.value)
     assert "\n" not in text
-    assert refusal("translate", folder) == text if (folder / NOTE).is_file() else True
+    assert refusal("translate", folder) == text if (folder / MANIFEST).is_file() else True
     return text.replace(str(folder), "DIR")
 
 
-def change_note(folder: Path, change: Callable[[dict], object]) -> None:
-    note = json.loads((folder / NOTE).read_text())
-    change(note)
-    (folder / NOTE).write_text(json.dumps(note))
+def change_manifest(folder: Path, change: Callable[[dict], object]) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    change(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
 
 
 def known(folder: Path, name: str) -> None:
     """Let export.json name a file as it is now."""
-    change_note(folder, lambda note: note["files"].update({name: digest((folder / name).read_bytes())}))
+    change_manifest(folder, lambda manifest: manifest["files"].update({name: digest((folder / name).read_bytes())}))
 
 
 @pytest.mark.parametrize("name", ["encode.onnx", "step.onnx", "config.yaml", "source.json"])
@@ -53,13 +53,13 @@ def test_missing_and_altered_files(folder: Path, name: str) -> None:
 
 def test_a_note_that_is_none(folder: Path) -> None:
     for text in ("{", "[]", "", "[" * 100_000):
-        (folder / NOTE).write_text(text)
+        (folder / MANIFEST).write_text(text)
         assert error(folder) == "DIR/export.json: damaged; export the model again"
-    (folder / NOTE).write_text('{"format": 99}')
+    (folder / MANIFEST).write_text('{"format": 99}')
     assert error(folder) == "DIR/export.json: format 99, this mirada reads format 1; export the model again"
-    (folder / NOTE).write_text('{"format": 1, "memory": [1]}')
+    (folder / MANIFEST).write_text('{"format": 1, "memory": [1]}')
     assert error(folder) == "DIR/export.json: damaged; export the model again"
-    (folder / NOTE).unlink()
+    (folder / MANIFEST).unlink()
     assert error(folder).startswith("DIR/export.json: missing; not the folder of an exported model")
 
 
@@ -78,7 +78,7 @@ def test_a_graph_of_an_opset_to_come(folder: Path) -> None:
 
 
 def test_graphs_that_do_not_fit_the_note(folder: Path) -> None:
-    change_note(folder, lambda note: note["state"].append("more"))
+    change_manifest(folder, lambda manifest: manifest["state"].append("more"))
     assert "takes or gives other values than export.json says" in error(folder)
 
 

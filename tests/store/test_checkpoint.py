@@ -89,7 +89,7 @@ def test_every_type_and_shape_of_tensor_comes_back(tmp_path):
     note = {"progress": {"epoch": 3, "metrics": {"loss": 0.1}}, "text": "ñ 漢"}
     write_archive(tmp_path / "a", Archive(tensors, note))
     found = read_archive(tmp_path / "a")
-    assert found.note == note
+    assert found.metadata == note
     assert found.tensors.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert found.tensors[name].dtype == tensor.dtype
@@ -148,7 +148,7 @@ def test_a_damaged_note(folder, note):
     tensors = load_file(folder / WEIGHTS)
     header = {"format": "1", "checksum": checksum(tensors), "note": note}
     save_file(tensors, folder / WEIGHTS, metadata=header)
-    with refuses(f"{folder / WEIGHTS}: the note in its header is damaged"):
+    with refuses(f"{folder / WEIGHTS}: the metadata in its header is damaged"):
         load(folder)
 
 

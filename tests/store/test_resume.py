@@ -200,7 +200,7 @@ def test_what_is_collected_and_restored_goes_on_exactly(tmp_path):
     fresh = trained(0)
     torch.manual_seed(99)
     archive = checkpoint.read_archive(tmp_path / "resume")
-    saved = Saved(archive.tensors, Progress(**archive.note["progress"]))
+    saved = Saved(archive.tensors, Progress(**archive.metadata["progress"]))
     assert resume.restore(saved, *fresh) == progress
     update(*fresh)
     update(*fresh)
@@ -217,7 +217,7 @@ def test_the_best_validation_is_remembered():
     improved = []
     for updates, loss in [(10, 3.0), (20, 2.0), (30, 2.0), (40, 2.5), (50, 1.9)]:
         progress.updates = updates
-        improved.append(progress.note_validation({"loss": loss}, options, "loss"))
+        improved.append(progress.record_validation({"loss": loss}, options, "loss"))
         if updates == 40:
             assert progress.without_improvement == 2
     assert improved == [True, True, False, False, True]
@@ -230,7 +230,7 @@ def test_the_best_validation_is_remembered():
 def test_better_is_what_the_metric_says(metric, values):
     options = TrainingConfig(early_stopping_metric=metric, valid_metrics=(metric,))
     progress = Progress(DATA)
-    found = [progress.note_validation({"loss": 1.0, metric: value}, options, metric) for value in values]
+    found = [progress.record_validation({"loss": 1.0, metric: value}, options, metric) for value in values]
     assert found == [True, True, False, False]
 
 
@@ -238,7 +238,7 @@ def test_a_metric_that_never_changes_leaves_the_choice_to_the_loss():
     """0, 0, 0: the loss decides; then 5 is better than 0, and from there on the metric decides."""
     options, progress = TrainingConfig(early_stopping_metric="exact", valid_metrics=("exact",)), Progress(DATA)
     rows = [(0.0, 3.0), (0.0, 2.0), (0.0, 2.5), (5.0, 2.6), (4.0, 1.0), (5.0, 0.9), (6.0, 9.0)]
-    found = [progress.note_validation({"exact": exact, "loss": loss}, options, "exact") for exact, loss in rows]
+    found = [progress.record_validation({"exact": exact, "loss": loss}, options, "exact") for exact, loss in rows]
     assert found == [True, True, False, True, False, False, True]
     nothing = [{"exact": value} for value in (0.0, math.nan, 0.0)]
     assert [tells_nothing(nothing[:count], "exact") for count in (1, 2, 3)] == [False, True, True]
@@ -251,10 +251,10 @@ def test_the_rate_falls_on_a_plateau():
     progress = Progress(DATA)
     factors = []
     for loss in [3, 3, 3, 3, 3, 2, 2, 2]:
-        progress.note_validation({"loss": loss}, options, "loss")
+        progress.record_validation({"loss": loss}, options, "loss")
         factors.append(progress.rate_factor)
     assert factors == [1, 1, 0.25, 0.25, 0.0625, 0.0625, 0.0625, 0.015625]
     constant = Progress(DATA)
     for _ in range(9):
-        constant.note_validation({"loss": 3}, TrainingConfig(), "loss")
+        constant.record_validation({"loss": 3}, TrainingConfig(), "loss")
     assert constant.rate_factor == 1

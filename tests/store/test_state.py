@@ -111,8 +111,8 @@ def test_a_random_state_that_is_none(trained, folder):
 )
 def test_a_place_where_no_training_stood(name, value, trained, folder):
     archive = read_archive(folder / RESUME)
-    progress = {**archive.note["progress"], name: value}
-    write_archive(folder / RESUME, Archive(archive.tensors, {**archive.note, "progress": progress}))
+    progress = {**archive.metadata["progress"], name: value}
+    write_archive(folder / RESUME, Archive(archive.tensors, {**archive.metadata, "progress": progress}))
     assert refused(folder, trained[0]) == (
         f"{folder / RESUME}: {name} is {str(value)[:60]}, which no training of these options has; altered?"
     )
@@ -121,7 +121,7 @@ def test_a_place_where_no_training_stood(name, value, trained, folder):
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_rate_that_is_no_number(value, trained, folder):
     archive = read_archive(folder / RESUME)
-    archive.note["progress"]["rate_factor"] = value
+    archive.metadata["progress"]["rate_factor"] = value
     write_archive(folder / RESUME, archive)
     assert refused(folder, trained[0]).startswith(f"{folder / RESUME}: ")
 
@@ -182,7 +182,7 @@ def test_what_only_training_reads_may_be_changed(trained, folder):
 
 def as_format_1(path: Path, more: Callable[[dict[str, Any]], object] = lambda note: None) -> None:
     """Write a file as mirada did before format 2: the checksum covers the tensors only, the note names no options."""
-    note = read_archive(path).note
+    note = read_archive(path).metadata
     note.pop("model")
     more(note)
     tensors = load_file(path)

@@ -214,7 +214,7 @@ def test_a_note_of_any_kind(folder):
     for text in ("", "{", "[]", "[" * 100_000, "1" * 10_000):
         header = {"format": "1", "checksum": checkpoint.checksum(tensors), "note": text}
         save_file(tensors, folder / WEIGHTS, metadata=header)
-        assert refused(folder) == f"{WEIGHTS}: the note in its header is damaged"
+        assert refused(folder) == f"{WEIGHTS}: the metadata in its header is damaged"
 
 
 def test_a_newer_version(folder):

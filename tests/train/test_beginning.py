@@ -278,7 +278,7 @@ def test_the_best_few_are_kept_and_averaged(data, tmp_path):
         expected = sum(part[name].double() for part in parts) / 3
         torch.testing.assert_close(value, expected.float(), rtol=1e-6, atol=1e-7)
     assert works("translate", tmp_path / "mean", "--device", "cpu", given="a b\n").lines
-    assert read_archive(tmp_path / "mean" / WEIGHTS).note["averaged"] == [str(path) for path in kept]
+    assert read_archive(tmp_path / "mean" / WEIGHTS).metadata["averaged"] == [str(path) for path in kept]
     assert not (tmp_path / "mean" / RESUME).exists()
 
 

@@ -91,7 +91,7 @@ def test_after_twenty_in_a_row_the_last_good_model_is_kept(data, tmp_path, monke
 def test_a_validation_that_is_no_number_is_never_the_best():
     options, state = TrainingConfig(), Progress("data")
     found = [
-        state.note_validation({"loss": value}, options, "loss") for value in (math.nan, math.inf, 3.0, math.nan, 2.0)
+        state.record_validation({"loss": value}, options, "loss") for value in (math.nan, math.inf, 3.0, math.nan, 2.0)
     ]
     assert found == [False, False, True, False, True]
     assert state.best_metrics == {"loss": 2.0}

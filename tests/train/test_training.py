@@ -317,7 +317,7 @@ def test_a_metric_that_never_changes_stops_nothing(data, tmp_path, monkeypatch):
 def test_the_best_is_what_the_metric_says(data, tmp_path):
     metric = {"valid-every": 10, "max-updates": 150, "valid-metrics": "per,exact", "early-stopping-metric": "per"}
     trains(tmp_path / "m", data, metric, {"patience": 99, "scheduling": "constant", "dropout": 0})
-    note = read_archive(tmp_path / "m" / checkpoint.WEIGHTS).note
+    note = read_archive(tmp_path / "m" / checkpoint.WEIGHTS).metadata
     rows = progress(tmp_path / "m")["validations"]
     errors = [row["per"] for row in rows]
     assert note["metrics"]["per"] == min(errors) < errors[0]

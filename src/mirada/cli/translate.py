@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, number_or_auto, positive
-from mirada.cli.noted import Noted, note, say_noted
+from mirada.cli.remarks import Remarks, remark, say_remarks
 from mirada.errors import ConfigError, DataError
 from mirada.files import text_stream, unwritable
 
@@ -77,19 +77,19 @@ def run(arguments: Sequence[str]) -> int:
             with_attention=with_attention,
             prefixes=prefixes,
         )
-        noted = Noted(0, 0, 0)
+        remarks = Remarks(0, 0, 0)
         for outputs in lines:
-            numbered = [(number, found) for number, row in enumerate(outputs, start=noted.lines) for found in row]
+            numbered = [(number, found) for number, row in enumerate(outputs, start=remarks.lines) for found in row]
             texts = [_line(number, found, values, options.n_best, translator) for number, found in numbered]
             weights = [json.dumps(_attention(*pair), ensure_ascii=False) for pair in numbered] if attention else []
-            noted = note(noted, outputs)
+            remarks = remark(remarks, outputs)
             with _undisturbed():
                 _write(output, texts, values.output)
                 if attention:
                     _write(attention, weights, values.save_attention)
         if prefixes is not None and next(prefixes, None) is not None:
-            raise DataError(f"{values.prefix_file}: more lines than the input, which has {noted.lines}")
-    say_noted(noted)
+            raise DataError(f"{values.prefix_file}: more lines than the input, which has {remarks.lines}")
+    say_remarks(remarks)
     return 0
 
 
@@ -153,7 +153,7 @@ def _undisturbed() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM wait until the finished lines are out, whole; a second one does not wait."""
     came: list[int] = []
 
-    def note(number: int, _frame: FrameType | None) -> None:
+    def received(number: int, _frame: FrameType | None) -> None:
         if came:
             raise KeyboardInterrupt
         came.append(number)
@@ -162,7 +162,7 @@ def _undisturbed() -> Iterator[None]:
     with suppress(ValueError):  # not in the main thread: signals are someone else's business
         for kind in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(kind) is not signal.SIG_IGN:
-                before[kind] = signal.signal(kind, note)
+                before[kind] = signal.signal(kind, received)
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ from mirada.export.layers import Weights, memory_names
 from mirada.files import new_folder
 from mirada.models import AnyModel
 from mirada.runtime.engine import Engine
-from mirada.runtime.folder import CONFIG, FORMAT, MOST_BYTES, NOTE, TOKENIZERS, Exported, Names, digest
+from mirada.runtime.folder import CONFIG, FORMAT, MANIFEST, MOST_BYTES, TOKENIZERS, Exported, Names, digest
 from mirada.store.checkpoint import Loaded, checksum
 
 # What the graphs say; of any other option of the model only the default is the system that they compute.
@@ -48,8 +48,8 @@ def export_onnx(loaded: Loaded, out: Path, precision: Precision, *, say: Callabl
         names = names_of(options)
         exported = Exported(loaded.config, loaded.source, loaded.target, names, precision, contents)
         difference = check(loaded, Engine(exported, folder), pairs_of(loaded), precision)
-        note = _note(loaded, names, precision, folder)
-        (folder / NOTE).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+        manifest = _manifest(loaded, names, precision, folder)
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     size = sum(map(len, contents.values()))
     say(f"{out}: {size / 1e6:.1f} MB of graphs in {precision}, checked: log-probabilities differ by {difference:.1g}")
 
@@ -93,7 +93,7 @@ def _write_graphs(loaded: Loaded, precision: Precision, folder: Path) -> dict[st
     return contents
 
 
-def _note(loaded: Loaded, names: Names, precision: Precision, folder: Path) -> dict[str, Any]:
+def _manifest(loaded: Loaded, names: Names, precision: Precision, folder: Path) -> dict[str, Any]:
     files = {path.name: digest(path.read_bytes()) for path in sorted(folder.iterdir())}
     return {
         "format": FORMAT,

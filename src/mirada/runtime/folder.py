@@ -20,12 +20,12 @@ from mirada.data.tokenizer import Tokenizer
 from mirada.errors import ConfigError, ModelFolderError
 
 FORMAT = 1
-NOTE, CONFIG = "export.json", "config.yaml"
+MANIFEST, CONFIG = "export.json", "config.yaml"
 TOKENIZERS = ("source.json", "target.json")
 GRAPHS = ("encode", "start", "step")
 FILES = (CONFIG, *TOKENIZERS, *(f"{name}.onnx" for name in GRAPHS))
 MOST_BYTES = 1 << 31  # of a graph: what the format (protobuf) can hold
-MOST_NOTE = 1 << 20
+MOST_MANIFEST = 1 << 20
 
 
 class Names(NamedTuple):
@@ -49,7 +49,7 @@ class Exported(NamedTuple):
 
 def is_exported(folder: Path) -> bool:
     """Whether a folder holds an exported model (a model folder holds weights instead)."""
-    return (folder / NOTE).is_file()
+    return (folder / MANIFEST).is_file()
 
 
 def digest(content: bytes) -> str:
@@ -66,39 +66,39 @@ def read(folder: Path) -> Exported:
 
 
 def _read(folder: Path) -> Exported:
-    note = _note(folder / NOTE)
-    contents = {name: _content(folder / name, note["files"].get(name)) for name in FILES}
+    manifest = _manifest(folder / MANIFEST)
+    contents = {name: _content(folder / name, manifest["files"].get(name)) for name in FILES}
     try:
         config = configfile.load(folder / CONFIG, stored=True)
     except ConfigError as error:
         raise ModelFolderError(str(error)) from None
     source = load_source(folder / TOKENIZERS[0], config.data.source_tokenizer or "")
     target = Tokenizer.load(folder / TOKENIZERS[1], config.data.target_tokenizer or "")
-    names = Names(*(tuple(note[part]) for part in Names._fields))
+    names = Names(*(tuple(manifest[part]) for part in Names._fields))
     graphs = {name: contents[f"{name}.onnx"] for name in GRAPHS}
-    return Exported(config, source, target, names, str(note["precision"]), graphs)
+    return Exported(config, source, target, names, str(manifest["precision"]), graphs)
 
 
-def _note(path: Path) -> dict[str, Any]:
+def _manifest(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing; not the folder of an exported model (mirada export --to onnx)")
-    if path.stat().st_size > MOST_NOTE:
+    if path.stat().st_size > MOST_MANIFEST:
         raise ModelFolderError(f"{path}: {path.stat().st_size:,} bytes, more than any export has")
     try:
-        note = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
-        note = None
-    if not isinstance(note, dict):
+        manifest = None
+    if not isinstance(manifest, dict):
         raise ModelFolderError(f"{path}: damaged; export the model again")
-    if note.get("format") != FORMAT:
+    if manifest.get("format") != FORMAT:
         raise ModelFolderError(
-            f"{path}: format {note.get('format', 'unknown')!s:.20}, this mirada reads format {FORMAT}; "
+            f"{path}: format {manifest.get('format', 'unknown')!s:.20}, this mirada reads format {FORMAT}; "
             "export the model again"
         )
-    lists = all(_is_names(note.get(part)) for part in Names._fields)
-    if not lists or not isinstance(note.get("files"), dict) or not isinstance(note.get("precision"), str):
+    lists = all(_is_names(manifest.get(part)) for part in Names._fields)
+    if not lists or not isinstance(manifest.get("files"), dict) or not isinstance(manifest.get("precision"), str):
         raise ModelFolderError(f"{path}: damaged; export the model again")
-    return note
+    return manifest
 
 
 def _is_names(value: Any) -> bool:
@@ -113,5 +113,5 @@ def _content(path: Path, known: Any) -> bytes:
         raise ModelFolderError(f"{path}: {path.stat().st_size:,} bytes, more than a graph can have")
     content = path.read_bytes()
     if digest(content) != known:
-        raise ModelFolderError(f"{path}: not the file that {NOTE} names; it was altered, or is of another export")
+        raise ModelFolderError(f"{path}: not the file that {MANIFEST} names; it was altered, or is of another export")
     return content

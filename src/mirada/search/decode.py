@@ -126,9 +126,9 @@ def _device_of(tree: Any, default: torch.device) -> torch.device:
     """Find where a tree's tensors are."""
     devices: list[torch.device] = []
 
-    def note(leaf: Tensor) -> Tensor:
+    def keep(leaf: Tensor) -> Tensor:
         devices.append(leaf.device)
         return leaf
 
-    map_tensors(note, tree)
+    map_tensors(keep, tree)
     return devices[0] if devices else default

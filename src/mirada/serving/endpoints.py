@@ -44,9 +44,9 @@ def service_of(request: Request) -> Service:
     return found
 
 
-def note(request: Request, fields: Mapping[str, object]) -> None:
+def log_fields(request: Request, fields: Mapping[str, object]) -> None:
     """Add to the request's line in the log."""
-    request.state.exchange.notes.update(fields)
+    request.state.exchange.fields.update(fields)
 
 
 def as_json(content: bytes) -> Response:
@@ -73,7 +73,7 @@ async def translate(request: Request, body: TranslateRequest) -> Response:
     tokens = await service.check_texts(engine, texts)
     wanted = _wanted(texts, body.prefix)
     log_texts = {"sources": texts} if service.settings.log_texts else {}
-    note(request, {"model": name, "texts": len(texts), "tokens": tokens, **log_texts})
+    log_fields(request, {"model": name, "texts": len(texts), "tokens": tokens, **log_texts})
     found = await service.translations(request, name, wanted, options, with_attention=body.with_attention)
     service.count(name, tokens, found)
     flags = {"with_scores": body.with_scores, "with_attention": body.with_attention}
@@ -115,7 +115,7 @@ async def score(request: Request, body: ScoreRequest) -> Response:
     _check_attention(engine, body.with_attention, replaces=False)
     tokens = await service.check_texts(engine, sources, field="source")
     _check_targets(engine, targets, service.settings.max_tokens)
-    note(request, {"model": name, "texts": len(sources), "tokens": tokens})
+    log_fields(request, {"model": name, "texts": len(sources), "tokens": tokens})
     found = await service.aside(
         request, name, lambda engine: engine.translator.score(sources, targets, with_attention=body.with_attention)
     )
@@ -168,7 +168,7 @@ async def _traces(request: Request, body: ExplainRequest) -> list[dict[str, Any]
     tokens = await service.check_texts(engine, [body.text])
     _check_targets(engine, [body.reference or "", body.force or ""], service.settings.max_tokens)
     edits = edits_of(body)
-    note(request, {"model": name, "tokens": tokens})
+    log_fields(request, {"model": name, "tokens": tokens})
     return await service.aside(
         request, name, lambda engine: traces(engine.translator, body, options=options, edits=edits)
     )

@@ -51,7 +51,7 @@ class Exchange:
         given = headers.get(b"x-request-id", b"")
         self.id = given.decode() if GOOD_ID.fullmatch(given) else uuid4().hex[:16]
         self.headers, self.path, self.method = headers, str(scope["path"]), str(scope["method"])
-        self.status, self.begun, self.notes = 0, perf_counter(), dict[str, object]()
+        self.status, self.begun, self.fields = 0, perf_counter(), dict[str, object]()
         scope.setdefault("state", {})["exchange"] = self
 
 
@@ -84,7 +84,7 @@ class Guard:
             await self._refuse(exchange, error, answer)
         finally:
             self.metrics.running.dec()
-            self._note(exchange, scope)
+            self._log(exchange, scope)
 
     async def _body(self, exchange: Exchange, receive: Receive) -> bytes:
         """The whole body; raises RefusedError for one that is too large, too slow, or no JSON."""
@@ -160,7 +160,7 @@ class Guard:
         await answer({"type": "http.response.start", "status": refusal.status, "headers": raw})
         await answer({"type": "http.response.body", "body": content})
 
-    def _note(self, exchange: Exchange, scope: Scope) -> None:
+    def _log(self, exchange: Exchange, scope: Scope) -> None:
         seconds = perf_counter() - exchange.begun
         route = scope.get("route")
         endpoint = getattr(route, "path", "other")
@@ -173,7 +173,7 @@ class Guard:
             "path": exchange.path[:200],
             "status": exchange.status or 499,
             "ms": round(1000 * seconds, 1),
-            **exchange.notes,
+            **exchange.fields,
         }
         self.log.info("request", extra={FIELDS: fields})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from mirada.serving.endpoints import REFUSALS, as_json, note, service_of
+from mirada.serving.endpoints import REFUSALS, as_json, log_fields, service_of
 from mirada.serving.engine import Wanted
 from mirada.serving.errors import RefusedError
 from mirada.serving.schemas import LibreRequest
@@ -51,7 +51,7 @@ async def libre_translate(request: Request, body: LibreRequest) -> Response:
     beam = {"beam_size": max(own.beam_size, body.alternatives + 1), "n_best": body.alternatives + 1}
     options = service.options(engine, beam if body.alternatives else {"n_best": 1})
     tokens = await service.check_texts(engine, texts, field="q")
-    note(request, {"model": name, "texts": len(texts), "tokens": tokens})
+    log_fields(request, {"model": name, "texts": len(texts), "tokens": tokens})
     wanted = [Wanted(text, "", number) for number, text in enumerate(texts)]
     found = await service.translations(request, name, wanted, options, with_attention=False)
     service.count(name, tokens, found)

@@ -84,7 +84,7 @@ def _metrics(folder: Path) -> dict[str, Any]:
     """The metrics in the header of the weights."""
     try:
         with safe_open(folder / WEIGHTS, framework="pt") as stream:
-            note = json.loads((stream.metadata() or {}).get("note", "{}"))
-        return dict(note.get("metrics") or {})
+            metadata = json.loads((stream.metadata() or {}).get("note", "{}"))
+        return dict(metadata.get("metrics") or {})
     except (SafetensorError, OSError, ValueError, AttributeError, TypeError):
         raise ModelFolderError(f"{folder / WEIGHTS}: missing or damaged; the folder holds no complete model") from None

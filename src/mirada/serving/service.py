@@ -113,7 +113,7 @@ class Service:
                 cancel(futures)
 
     def count(self, name: str, read: int, outputs: Sequence[Sequence[Translation]]) -> None:
-        """Note the tokens of texts."""
+        """Count the tokens of texts."""
         written = sum(len(output.tokens) for found in outputs for output in found[:1])
         self.metrics.tokens.labels(name, "source").inc(read)
         self.metrics.tokens.labels(name, "target").inc(written)

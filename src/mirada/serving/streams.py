@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import StreamingResponse
 
 from mirada.config.options import SearchConfig
-from mirada.serving.endpoints import REFUSALS, note, service_of
+from mirada.serving.endpoints import REFUSALS, log_fields, service_of
 from mirada.serving.engine import Engine, Wanted, cancel
 from mirada.serving.errors import RefusedError, too_late, translated
 from mirada.serving.schemas import StreamRequest
@@ -49,7 +49,7 @@ async def stream(request: Request, body: StreamRequest) -> EventStream:
         raise RefusedError(422, "prefix: it goes with steps true, where the text is one sentence")
     if len(lines) > service.settings.max_stream_lines:
         raise RefusedError(422, f"text: expected at most {service.settings.max_stream_lines} lines, got {len(lines)}")
-    note(request, {"model": name, "texts": 1 if body.steps else len(lines)})
+    log_fields(request, {"model": name, "texts": 1 if body.steps else len(lines)})
     if body.steps:
         await service.check_texts(engine, [body.text])
         events = _steps(service, name, body, options)

@@ -32,7 +32,7 @@ from mirada.store.folder import CONFIG, read_config
 __all__ = ["CONFIG", "read_config"]  # besides all that is defined here: they live where no torch is needed
 
 FORMAT = "2"
-OLD_FORMATS = ("1",)  # read as well: its checksum does not cover the note, which names no options
+OLD_FORMATS = ("1",)  # read as well: its checksum does not cover the metadata, which names no options
 # What changes how a model is trained, and nothing of what it computes afterwards.
 FOR_TRAINING = {"dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"}
 WEIGHTS, RESUME, METRICS = "model.safetensors", "resume.safetensors", "metrics.json"
@@ -51,10 +51,10 @@ class Loaded(NamedTuple):
 
 
 class Archive(NamedTuple):
-    """Named tensors and a note, as one file holds them."""
+    """Named tensors and metadata, as one file holds them."""
 
     tensors: dict[str, Tensor]
-    note: dict[str, Any]
+    metadata: dict[str, Any]
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -63,10 +63,10 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def write_archive(path: Path, archive: Archive) -> None:
-    """Write tensors and a note into one safetensors file, atomically, with a checksum over names, bytes and note."""
+    """Write tensors and metadata into one safetensors file, atomically, with a checksum over all of it."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in archive.tensors.items()}
-    note = json.dumps(archive.note)
-    header = {"format": FORMAT, "checksum": checksum(tensors, note), "note": note}
+    metadata = json.dumps(archive.metadata)
+    header = {"format": FORMAT, "checksum": checksum(tensors, metadata), "note": metadata}
     write_atomic(path, _in_order(save(tensors, metadata=header)))
 
 
@@ -80,11 +80,11 @@ def _in_order(content: bytes) -> bytes:
     return b"".join((len(text).to_bytes(8, "little"), text, memoryview(content)[start:]))
 
 
-def write_model(folder: Path, model: nn.Module, note: Mapping[str, Any], config: Config) -> None:
-    """Write a model's weights; their note names the tokenisers beside them, by hashes, and the options they need."""
+def write_model(folder: Path, model: nn.Module, metadata: Mapping[str, Any], config: Config) -> None:
+    """Write a model's weights; their metadata names the tokenisers beside them, by hashes, and their options."""
     known = {name: _file_hash(folder / name) for name in TOKENIZERS}
     bound = {"tokenizers": known, "model": shaping(config)}
-    write_archive(folder / WEIGHTS, Archive(weights_of(model), {**note, **bound}))
+    write_archive(folder / WEIGHTS, Archive(weights_of(model), {**metadata, **bound}))
 
 
 def shaping(config: Config) -> dict[str, Any]:
@@ -123,22 +123,22 @@ def read_archive(path: Path, *, most: int | None = None) -> Archive:
     if header.get("checksum") != checksum(tensors, covered):
         raise ModelFolderError(f"{path}: its checksum does not match; the file was altered or damaged")
     try:
-        note = json.loads(header.get("note", ""))
+        metadata = json.loads(header.get("note", ""))
     except (ValueError, RecursionError):
-        note = None
-    if not isinstance(note, dict):
-        raise ModelFolderError(f"{path}: the note in its header is damaged")
-    return Archive(tensors, note)
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise ModelFolderError(f"{path}: the metadata in its header is damaged")
+    return Archive(tensors, metadata)
 
 
-def checksum(tensors: Mapping[str, Tensor], note: str = "") -> str:
-    """SHA-256 over names, types, shapes and bytes, in order of names, and over the note."""
+def checksum(tensors: Mapping[str, Tensor], metadata: str = "") -> str:
+    """SHA-256 over names, types, shapes and bytes, in order of names, and over the metadata."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
-    digest.update(note.encode())
+    digest.update(metadata.encode())
     return digest.hexdigest()
 
 
@@ -175,10 +175,10 @@ def _load_model(folder: Path, device: torch.device) -> Loaded:
     expected = dict(model.named_parameters())
     archive = read_archive(folder / WEIGHTS, most=HEADER_BYTES + 8 * sum(map(torch.numel, expected.values())))
     _check_weights(folder, expected, archive.tensors)
-    _check_tokenizers(folder, archive.note)
-    check_options(folder, archive.note, config)
+    _check_tokenizers(folder, archive.metadata)
+    check_options(folder, archive.metadata, config)
     _fill(model, archive.tensors)
-    metrics = archive.note.get("metrics")
+    metrics = archive.metadata.get("metrics")
     return Loaded(config, model.to(device).eval(), source, target, metrics if isinstance(metrics, dict) else {})
 
 
@@ -223,9 +223,9 @@ def _check_weights(folder: Path, expected: Mapping[str, Tensor], found: Mapping[
             raise ModelFolderError(f"{where}: weights {name} hold values that are no numbers (NaN or infinite)")
 
 
-def _check_tokenizers(folder: Path, note: Mapping[str, Any]) -> None:
+def _check_tokenizers(folder: Path, metadata: Mapping[str, Any]) -> None:
     """Raise ModelFolderError if the weights were written beside other tokenisers than those in the folder."""
-    known = note.get("tokenizers", {})
+    known = metadata.get("tokenizers", {})
     for name, digest in known.items() if isinstance(known, dict) else ():
         if name in TOKENIZERS and digest != _file_hash(folder / name):
             raise ModelFolderError(
@@ -234,9 +234,9 @@ def _check_tokenizers(folder: Path, note: Mapping[str, Any]) -> None:
             )
 
 
-def check_options(folder: Path, note: Mapping[str, Any], config: Config) -> None:
-    """Raise ModelFolderError if the options are not those that the weights were made with, as their note says."""
-    made, now = note.get("model", {}), shaping(config)
+def check_options(folder: Path, metadata: Mapping[str, Any], config: Config) -> None:
+    """Raise ModelFolderError if the options are not those that the weights were made with, as their metadata says."""
+    made, now = metadata.get("model", {}), shaping(config)
     for name in sorted(set(made) & set(now)) if isinstance(made, dict) else ():
         if made[name] != now[name]:
             raise ModelFolderError(

@@ -30,7 +30,7 @@ class Progress:
     bad_in_a_row: int = 0
     validations: list[dict[str, float]] = field(default_factory=list)
 
-    def note_validation(self, metrics: dict[str, float], options: TrainingConfig, judge: str) -> bool:
+    def record_validation(self, metrics: dict[str, float], options: TrainingConfig, judge: str) -> bool:
         """Count a validation; True if it is the best so far by the metric `judge`."""
         name = judged_by([*self.validations, metrics], judge)
         sign = sign_of(name)

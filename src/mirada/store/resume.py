@@ -38,7 +38,7 @@ class Saved(NamedTuple):
 def collect(
     progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer, average: dict[str, Tensor], config: Config
 ) -> Archive:
-    """Everything that a continuation needs, as named tensors and a note."""
+    """Everything that a continuation needs, as named tensors and metadata."""
     tensors = {f"model.{name}": weights for name, weights in checkpoint.weights_of(model).items()}
     tensors |= {f"average.{name}": weights for name, weights in average.items()}
     for index, state in optimizer.state_dict()["state"].items():
@@ -98,9 +98,9 @@ def read(folder: Path, config: Config, data: str) -> Saved | None:
     numbers = sum(map(torch.numel, sketch.parameters()))  # model, average, Adam's two moments
     most = checkpoint.HEADER_BYTES + 4 * 8 * numbers
     archive = checkpoint.read_archive(folder / checkpoint.RESUME, most=most)
-    checkpoint.check_options(folder, archive.note, config)
+    checkpoint.check_options(folder, archive.metadata, config)
     metrics = resolve(config.training.valid_metrics)
-    progress = read_progress(archive.note, metrics, str(folder / checkpoint.RESUME))
+    progress = read_progress(archive.metadata, metrics, str(folder / checkpoint.RESUME))
     if progress.data != data:
         raise TrainingError(
             f"{folder} was trained on other pairs: the data files have changed; choose another model_dir"

@@ -18,12 +18,12 @@ from mirada.store.progress import Progress
 MEASURES = ("loss", "ppl", "accuracy")  # of every validation; the metrics that were asked for stand beside them
 
 
-def read_progress(note: Mapping[str, Any], metrics: Iterable[str], where: str) -> Progress:
+def read_progress(metadata: Mapping[str, Any], metrics: Iterable[str], where: str) -> Progress:
     """Where a training stood; what an older version did not know has its default.
 
     Raises ModelFolderError, naming what cannot be.
     """
-    found = _parsed(note.get("progress"))
+    found = _parsed(metadata.get("progress"))
     if found is None:
         raise ModelFolderError(f"{where}: its progress is damaged or from another version")
     counts = ("epoch", "position", "updates", "best_update", "bad_updates", "bad_in_a_row")

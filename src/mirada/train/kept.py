@@ -29,8 +29,8 @@ def keep_best(
         place.mkdir(parents=True, exist_ok=True)
         checkpoint.write_start(place, config, *checkpoint.read_tokenizers(folder, config))
         metrics = {name: value for name, value in validations[-1].items() if name not in ("epoch", "update")}
-        note = {"metrics": metrics, "updates": int(validations[-1]["update"]), "best": False}
-        checkpoint.write_model(place, model, note, config)
+        metadata = {"metrics": metrics, "updates": int(validations[-1]["update"]), "best": False}
+        checkpoint.write_model(place, model, metadata, config)
     for old in (folder / KEPT).glob("update-*"):
         if old.name not in wanted:
             shutil.rmtree(old)

@@ -199,11 +199,11 @@ def _validate(run: Run) -> None:
     run.model.eval()
     metrics = dev_loss(run.model, run.data.dev, batch_size(run.config), run.model.output.weight.device)
     metrics |= dev_metrics(run.model, run.sample, run.target, options.valid_metrics, run.config.search)
-    improved = progress.note_validation(metrics, options, run.judge)
+    improved = progress.record_validation(metrics, options, run.judge)
     history = History(run.folder, tensorboard=options.tensorboard)
     if improved:
-        note = {"metrics": metrics, "updates": progress.updates, "best": True}
-        checkpoint.write_model(run.folder, run.model, note, run.config)
+        metadata = {"metrics": metrics, "updates": progress.updates, "best": True}
+        checkpoint.write_model(run.folder, run.model, metadata, run.config)
     if options.keep_best:
         keep_best(run.folder, run.model, run.config, progress.validations, run.judge)
     if run.average:

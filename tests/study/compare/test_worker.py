@@ -38,7 +38,7 @@ def test_what_a_run_says_of_itself(trained):
     training, test = (read_json(trained / name) for name in ("training.json", "test.json"))
     weights = checkpoint.read_archive(trained / "model" / checkpoint.WEIGHTS)
     assert test["parameters"] == sum(tensor.numel() for tensor in weights.tensors.values())
-    assert (training["updates"], training["best_update"]) == (5, weights.note["updates"])
+    assert (training["updates"], training["best_update"]) == (5, weights.metadata["updates"])
     # Linux counts pages a few at a time, so a peak may seem to shrink a little.
     assert 50 < training["cost"]["memory_before_mib"] <= training["cost"]["peak_memory_mib"] + 1
     assert len(read_json(trained / "outputs.json")) == len(tiny.SOURCES)

@@ -95,10 +95,10 @@ def train_model(config: Config, job: RunJob) -> dict[str, Any]:
         check_tokenizers(result.folder, Path(job.tokenizers))
     stored = checkpoint.read_config(result.folder)
     tokens = trained_tokens(stored, result.folder)
-    note = checkpoint.read_archive(result.folder / checkpoint.WEIGHTS).note
+    metadata = checkpoint.read_archive(result.folder / checkpoint.WEIGHTS).metadata
     return {
         "updates": result.updates,
-        "best_update": note["updates"],
+        "best_update": metadata["updates"],
         "dev": result.metrics,
         "tokens": tokens,
         "cost": {"training_seconds": result.seconds, "tokens_per_second": tokens / max(result.seconds, 1e-9), **memory},
@@ -117,7 +117,7 @@ def check_tokenizers(folder: Path, expected: Path) -> None:
 
 def trained_tokens(config: Config, folder: Path) -> int:
     """Target tokens, </s> included, that the updates of a finished training have read."""
-    progress = checkpoint.read_archive(folder / checkpoint.RESUME).note["progress"]
+    progress = checkpoint.read_archive(folder / checkpoint.RESUME).metadata["progress"]
     data = prepare.encode(config, prepare.read(config), checkpoint.read_tokenizers(folder, config))
     lengths = pair_lengths(data.train)
     epoch, position = progress["epoch"], progress["position"]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 NAMED = 3  # lines with unknown words that are named one by one
 
 
-class Noted(NamedTuple):
+class Remarks(NamedTuple):
     """What there is to say about the lines so far."""
 
     lines: int
@@ -21,23 +21,23 @@ class Noted(NamedTuple):
     limited: int  # whose best output reached the limit
 
 
-def note(noted: Noted, outputs: Sequence[Sequence[Translation]]) -> Noted:
+def remark(remarks: Remarks, outputs: Sequence[Sequence[Translation]]) -> Remarks:
     """Count a block of lines, and say which are the first with unknown words."""
-    unknown, limited = noted.unknown, noted.limited
-    for number, (best, *_) in enumerate(outputs, start=noted.lines + 1):
+    unknown, limited = remarks.unknown, remarks.limited
+    for number, (best, *_) in enumerate(outputs, start=remarks.lines + 1):
         limited += not best.finished
         if best.unknown_words:
             unknown += 1
             if unknown <= NAMED:
                 words = len(set(best.source_words))
                 say(f"line {number}: {best.unknown_words} of {words} words never seen in training")
-    return Noted(noted.lines + len(outputs), unknown, limited)
+    return Remarks(remarks.lines + len(outputs), unknown, limited)
 
 
-def say_noted(noted: Noted) -> None:
+def say_remarks(remarks: Remarks) -> None:
     """Say at the end how many lines there were like that."""
-    if noted.unknown > NAMED:
-        say(f"{noted.unknown} of {noted.lines} lines hold words never seen in training")
-    if noted.limited:
+    if remarks.unknown > NAMED:
+        say(f"{remarks.unknown} of {remarks.lines} lines hold words never seen in training")
+    if remarks.limited:
         what = "reached the limit of their length before they ended (see --max-output-length, --max-length-ratio)"
-        say(f"{noted.limited} of {noted.lines} outputs {what}")
+        say(f"{remarks.limited} of {remarks.lines} outputs {what}")
