@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent / "src" / "mirada"
 LAYERS = (
     ("errors",),
     ("files", "escape"),
-    ("config", "trees", "devices"),
+    ("config", "trees", "devices", "hub"),
     ("data", "corpora", "reference", "evaluation"),
     ("texts",),
     ("kernels",),
@@ -25,7 +25,7 @@ LAYERS = (
     ("search",),
     ("store", "scoring"),
     ("ensemble",),
-    ("translator", "train", "runtime"),
+    ("translator", "train", "runtime", "card"),
     ("export", "loading"),
     ("explain",),
     ("serving", "client"),
@@ -41,7 +41,7 @@ STRANGERS = {
 }
 EXEMPT = {"mirada.models"}
 ASYNCHRONOUS = ("serving", "client")
-STARTS_WITHOUT_TORCH = ("errors", "config", "cli", "texts", "runtime", "loading")
+STARTS_WITHOUT_TORCH = ("errors", "config", "cli", "texts", "runtime", "loading", "hub")
 
 
 class Import(NamedTuple):

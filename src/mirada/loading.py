@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mirada import runtime
 from mirada.errors import ConfigError
+from mirada.hub import fetch, is_shared, located
 from mirada.runtime.folder import is_exported
 
 if TYPE_CHECKING:
@@ -22,13 +23,14 @@ def load(
     workers: int | None = None,
     ensemble_mode: Literal["linear", "log_linear"] = "linear",
 ) -> Translator | runtime.Translator:
-    """Load a model folder, several as an ensemble, or the folder of an exported model, which needs no torch.
+    """Load a model folder, several as an ensemble, an exported model, which needs no torch, or a model on the hub.
 
-    `ensemble_mode`: of several models the mean of the probabilities (linear) or of the log-probabilities (log_linear).
-    Raises ModelFolderError, naming what is wrong with a folder, and ConfigError for models that are no ensemble or for
-    a precision or device that an exported model has not.
+    A model on the hub is `hf:USER/NAME`, or USER/NAME where neither that nor a folder USER is here; a Path is never
+    one. `ensemble_mode`: of several models the mean of the probabilities (linear) or of the log-probabilities
+    (log_linear). Raises ModelFolderError, naming what is wrong with a folder, and ConfigError for models that are no
+    ensemble or for a precision or device that an exported model has not.
     """
-    folders = [Path(one).expanduser() for one in ([folder] if isinstance(folder, str | Path) else folder)]
+    folders = [_found(one) for one in ([folder] if isinstance(folder, str | Path) else folder)]
     if not folders:
         raise ConfigError("no model folder; give one, or several for an ensemble")
     exported = [where for where in folders if is_exported(where)]
@@ -39,6 +41,13 @@ def load(
     from mirada import translator
 
     return translator.load(folders, device=device, precision=precision, workers=workers, ensemble_mode=ensemble_mode)
+
+
+def _found(name: str | Path) -> Path:
+    """Where a model is, after it has been fetched if need be."""
+    if isinstance(name, str):
+        name = fetch(name) if is_shared(name) else located(name)
+    return Path(name).expanduser()
 
 
 def _exported(where: Path, device: str, precision: str, workers: int | None) -> runtime.Translator:

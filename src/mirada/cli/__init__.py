@@ -29,6 +29,7 @@ COMMANDS = {
     "average": "make one model of several: the mean of their weights",
     "data": "make the embedded corpus, or check a corpus before training",
     "export": "write a model for another engine: ONNX graphs that run without torch",
+    "push": "share a model on the Hugging Face hub, with its card",
     "demo": "see everything in three minutes: train four systems, translate, look at attention",
 }
 LONGEST_MESSAGE = 1000

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.cli.pairs import FILES, FORMAT, pair_options, refuse_ignored
 from mirada.errors import ConfigError
+from mirada.hub import located
 
 if TYPE_CHECKING:
     from mirada.evaluation.aligning import Aligned, Gold, Options, Pairs, Quality, Reading
@@ -82,7 +83,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     usage = "mirada align MODEL --src FILE --tgt FILE [options]"
     summary = "Word links of given pairs by attention (forced decoding), and their error against gold links."
     parser = Parser("align", summary, usage=usage, epilog=EPILOG)
-    parser.add_argument("model", help="model folder")
+    parser.add_argument("model", type=located, help="model folder, or hf:USER/NAME")
     parser.add_argument("--gold", metavar="FILE", help="gold links: report AER, precision, recall and F1")
     parser.add_argument(
         "--shift",

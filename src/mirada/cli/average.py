@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mirada.cli.flags import Parser
 from mirada.errors import ConfigError
+from mirada.hub import located
 
 EPILOG = """example:
   mirada train --tsv words.tsv --model-dir runs/g2p --keep-best 5
@@ -22,7 +23,9 @@ def run(arguments: Sequence[str]) -> int:
         usage="mirada average MODEL MODEL … --out MODEL",
         epilog=EPILOG,
     )
-    parser.add_argument("models", nargs="+", metavar="MODEL", help="model folders of equal options and vocabularies")
+    parser.add_argument(
+        "models", nargs="+", type=located, metavar="MODEL", help="model folders of equal options and vocabularies"
+    )
     parser.add_argument("--out", required=True, help="folder of the new model")
     values = parser.read(arguments)
     if len(values.models) < 2:

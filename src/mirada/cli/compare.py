@@ -12,6 +12,7 @@ from mirada.cli.flags import Parser, add_options, collect
 from mirada.config.configfile import load_yaml
 from mirada.errors import ConfigError
 from mirada.escape import terminal
+from mirada.hub import located
 
 EPILOG = """examples:
   mirada compare --out runs/first --budget 600updates                  # the embedded corpus, four systems
@@ -77,7 +78,9 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         "--systems",
         help="what to train, by commas [classic-lstm,bahdanau,luong-general,transformer]",
     )
-    parser.add_argument("--models", nargs="+", metavar="MODEL", help="model folders to test, instead of --systems")
+    parser.add_argument(
+        "--models", nargs="+", type=located, metavar="MODEL", help="model folders to test, instead of --systems"
+    )
     parser.add_argument("--budget", help="Nupdates, Nepochs or Nminutes of each run [10epochs]")
     parser.add_argument("--seeds", type=int, help="runs of each system, from --seed on [1]")
     parser.add_argument("--match-parameters", action="store_true", help="widths that give as many weights as the first")

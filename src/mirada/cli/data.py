@@ -12,6 +12,7 @@ from mirada.cli.pairs import refuse_ignored
 from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, DataError, suggestion
 from mirada.escape import terminal
+from mirada.hub import located
 
 MANY = 100_000
 FORMAT = ("source_column", "target_column", "source_key", "target_key")
@@ -133,7 +134,9 @@ def check(arguments: Sequence[str]) -> int:
     parser.add_argument("--test-tgt", metavar="FILE", help="target side of the test pairs")
     parser.add_argument("--test-tsv", metavar="FILE", help="test pairs as tab-separated columns")
     parser.add_argument("--test-jsonl", metavar="FILE", help="test pairs as JSON lines")
-    parser.add_argument("--model", metavar="FOLDER", help="count dev and test tokens unknown to this model")
+    parser.add_argument(
+        "--model", type=located, metavar="FOLDER", help="count dev and test tokens unknown to this model"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     values = parser.read(arguments)
 

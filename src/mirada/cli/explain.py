@@ -14,6 +14,7 @@ from mirada.cli.flags import Parser, add_options, collect
 from mirada.errors import ConfigError, DataError, MiradaError
 from mirada.escape import terminal
 from mirada.files import write_atomic
+from mirada.hub import located
 
 if TYPE_CHECKING:
     from mirada.config.options import SearchConfig
@@ -72,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
 def _read(arguments: Sequence[str]) -> argparse.Namespace:
     usage = 'mirada explain MODEL "TEXT" [options]\n       mirada explain --verify FILE MODEL'
     parser = Parser("explain", "Every number of one sentence, in the order it is computed.", usage=usage, epilog=EPILOG)
-    parser.add_argument("model", help="model folder")
+    parser.add_argument("model", type=located, help="model folder, or hf:USER/NAME")
     parser.add_argument("text", nargs="?", help="the sentence")
     parser.add_argument("--file", metavar="FILE", help="sentences, one a line, instead of TEXT")
     parser.add_argument("--reference", metavar="TEXT", help="the whole output, given (forced decoding)")

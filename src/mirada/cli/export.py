@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mirada.cli.flags import Parser
+from mirada.hub import located
 
 EPILOG = """examples:
   mirada export runs/luong --to onnx --out luong-onnx
@@ -23,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser(
         "export", "Write a model for another engine.", usage="mirada export MODEL --to onnx --out DIR", epilog=EPILOG
     )
-    parser.add_argument("model", help="model folder")
+    parser.add_argument("model", type=located, help="model folder, or hf:USER/NAME")
     parser.add_argument(
         "--to", choices=("onnx", "ctranslate2"), required=True, help="onnx: every system; ctranslate2: Transformers"
     )

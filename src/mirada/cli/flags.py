@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from mirada.config.configfile import BLOCKS
 from mirada.errors import ConfigError, suggestion
+from mirada.hub import located
 
 SHORT: Mapping[str, tuple[str, ...]] = {"beam_size": ("--beam",)}
 
@@ -51,8 +52,8 @@ def positive(text: str) -> int:
 
 def add_models(parser: argparse.ArgumentParser, *, count: str = "+", more: str = "") -> None:
     """Add what names models, one or several, and the flag that says what an ensemble's mean is."""
-    text = f"model folder; several are an ensemble{more}"
-    parser.add_argument("models", nargs=count, metavar="MODEL", help=text)
+    text = f"model folder, or hf:USER/NAME; several are an ensemble{more}"
+    parser.add_argument("models", nargs=count, type=located, metavar="MODEL", help=text)
     parser.add_argument(
         "--ensemble-mode",
         choices=("linear", "log_linear"),

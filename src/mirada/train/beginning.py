@@ -14,6 +14,7 @@ from mirada.data.parts import SourceTokenizer
 from mirada.data.preparing import Tokenizers
 from mirada.data.vectors import read_vectors
 from mirada.errors import ConfigError, TrainingError
+from mirada.hub import located
 from mirada.models import build_model
 from mirada.store import checkpoint
 from mirada.train import prepare
@@ -44,11 +45,16 @@ def adopt(config: Config, folder: Path) -> Config:
     return config.model_copy(update={**blocks, "data": changed(config.data, kept)})
 
 
+def origin(name: str) -> Path:
+    """The folder of the model to begin with: a path, or hf:USER/NAME."""
+    return Path(located(name)).expanduser()
+
+
 def first_tokenizers(config: Config, corpus: Corpus) -> Tokenizers:
     """Those of the model to begin with, or new ones learned from the training pairs."""
     options = config.training
     if options.init_from and options.init_vocab == "keep":
-        folder = Path(options.init_from).expanduser()
+        folder = origin(options.init_from)
         return checkpoint.read_tokenizers(folder, checkpoint.read_config(folder))
     return prepare.learn_tokenizers(config, corpus)
 
@@ -86,7 +92,7 @@ def _part(name: str) -> str:
 
 def _from_model(config: Config, model: nn.Module, tokenizers: Tokenizers) -> list[str]:
     """Weights by name; rows that stand for pieces of a vocabulary go to the same pieces."""
-    folder = Path(config.training.init_from or "").expanduser()
+    folder = origin(config.training.init_from or "")
     loaded = checkpoint.load_model(folder, torch.device("cpu"))
     old, bound = checkpoint.weights_of(loaded.model), _bound(config, tokenizers)
     new = checkpoint.weights_of(model)

@@ -18,7 +18,7 @@ from mirada.models import AnyModel, build_model
 from mirada.store import checkpoint, resume
 from mirada.store.progress import Progress
 from mirada.train import prepare
-from mirada.train.beginning import adopt, begin, first_tokenizers, freeze
+from mirada.train.beginning import adopt, begin, first_tokenizers, freeze, origin
 from mirada.train.choices import Length, choose, choose_judge, choose_metrics, plan_length
 from mirada.train.choices import describe as say_length
 from mirada.train.interrupts import StopRequest
@@ -100,7 +100,7 @@ def _in_force(config: Config, folder: Path, corpora: Corpora) -> tuple[Config, l
     """The options with what was left to the data, or to the model to begin with; and what was chosen, in words."""
     if config.training.init_from:
         going_on = (folder / checkpoint.CONFIG).exists()
-        config = adopt(config, folder if going_on else Path(config.training.init_from).expanduser())
+        config = adopt(config, folder if going_on else origin(config.training.init_from))
     given = config.training.model_fields_set
     config, sizes = choose(config, len(corpora[0]))
     notes = [*prepare.choices(config, corpora), *sizes]
