@@ -81,6 +81,9 @@ SYSTEMS = [
     *({"decoder": "luong", "score": score} for score in ("dot", "general", "additive", "concat", "scaled_dot")),
     {"decoder": "transformer", "enc_layers": 2, "dec_layers": 2},
     {"decoder": "transformer", "norm": "post"},
+    {"decoder": "bahdanau", "coverage": True, "copy_attn": True, "attention_window": "local-m"},
+    {"decoder": "luong", "attention_window": "local-p"},
+    {"decoder": "transformer", "copy_attn": True},
 ]
 
 

@@ -157,7 +157,7 @@ def test_a_transformers_heads_are_the_weighted_sums_of_the_values() -> None:
 def test_the_file_holds_nine_digits_of_every_number_and_explains_every_name(translator: Translator) -> None:
     found = trace(translator, SOURCE, options=translator.config.search)
     content = json.loads(document(found))
-    assert (content["format"], content["version"]) == ("mirada-trace", 2)
+    assert (content["format"], content["version"]) == ("mirada-trace", 3)
     for read, made in zip(content["traces"], found, strict=True):
         parts = [(read["encoder"], made.encoder), (read["start"], made.start)]
         parts += [(step["tensors"], own.tensors) for step, own in zip(read["steps"], made.steps, strict=True)]

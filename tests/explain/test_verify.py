@@ -237,7 +237,7 @@ def test_another_models_trace_does_not_pass() -> None:
     assert is_refused(made(make(decoder="luong")), make(decoder="bahdanau"))
 
 
-WHOLE = '{"format": "mirada-trace", "version": 2, "fingerprint": "", "traces": [{}]}'
+WHOLE = '{"format": "mirada-trace", "version": 3, "fingerprint": "", "traces": [{}]}'
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ WHOLE = '{"format": "mirada-trace", "version": 2, "fingerprint": "", "traces": [
     [
         ("{", "not JSON"),
         ("[]", "no traces in it; expected a file of `mirada explain --format json`"),
-        ('{"format": "mirada-trace", "version": 1}', "version 1, this mirada reads version 2; make the file anew"),
+        ('{"format": "mirada-trace", "version": 1}', "version 1, this mirada reads version 3; make the file anew"),
         (WHOLE.replace("[{}]", "[]"), "it holds no traces"),
         (WHOLE.replace("[{}]", "3"), "it holds no traces"),
         (WHOLE.replace('"fingerprint": "", ', ""), r"its fields are not .* \(see fingerprint\)"),

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from mirada.data.vocabulary import BOS
 from mirada.explain.edits import edited
-from mirada.explain.record import Trace
+from mirada.explain.record import Moment, Trace
 from mirada.reference import Array
 from mirada.translator import Translator
 
+LEAST = -80.0  # ln p below this is 0 as far as float32 goes
 NEAR = 1e-3  # float32 along a whole sentence; what is wrong is wrong by far more
 
 
@@ -47,17 +48,25 @@ def agreement(translator: Translator, trace: Trace) -> Agreement:
     logits, attention = [0.0], [0.0]
     with torch.inference_mode():
         ids = torch.tensor([trace.source.ids], device=translator.device)
-        memory = model.encode(ids, torch.tensor([ids.size(1)], device=ids.device))
+        copies = torch.tensor([trace.source.copies], device=ids.device) if trace.source.copies else None
+        memory = model.encode(ids, torch.tensor([ids.size(1)], device=ids.device), copies)
         state = model.start(memory)
         for moment, previous in zip(trace.steps, (BOS, *trace.output.ids), strict=False):
             step = model.step(torch.tensor([previous], device=ids.device), state, memory)
             state = step.state
-            logits.append(_apart(step.logits, moment.logits))
+            logits.append(_apart(step.logits, _expected(moment)))
             if trace.attention is not None:
                 attention.append(_apart(step.attention, moment.tensors["alpha"]))
     return Agreement(max(logits), None if trace.attention is None else max(attention))
 
 
+def _expected(moment: Moment) -> Array:
+    """What the model's step gives: its logits, or ln p where it copies."""
+    with np.errstate(divide="ignore"):
+        return np.log(moment.tensors["p"]) if "p" in moment.tensors else moment.logits
+
+
 def _apart(own: Tensor, expected: Array) -> float:
-    difference = np.abs(own[0].double().cpu().numpy() - expected) / np.maximum(1, np.abs(expected))
+    found, expected = (np.maximum(part, LEAST) for part in (own[0].double().cpu().numpy(), expected))
+    difference = np.abs(found - expected) / np.maximum(1, np.abs(expected))
     return float(difference.max())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mirada.config.options import ModelConfig
 
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-SOURCE, UNIT, HEAD, POSITION = "source", "unit", "head", "position"
+SOURCE, UNIT, HEAD, POSITION, WORD = "source", "unit", "head", "position", "word"
 
 
 class Legend(NamedTuple):
@@ -17,7 +17,9 @@ class Legend(NamedTuple):
     symbol: str
     meaning: str
     equation: str  # what stands to the right of the equals sign
-    axes: tuple[str, ...]  # of source (tokens), position (decoder inputs so far), head, unit (a vector's components)
+    # Of source (tokens), position (decoder inputs so far), head, unit (a vector's components), word (all that can be
+    # written); none for a number.
+    axes: tuple[str, ...]
 
 
 class Index(NamedTuple):
@@ -69,6 +71,8 @@ def describe(options: ModelConfig, name: str, step: int | None = None) -> Legend
         entries = _transformer_source(options, index) | _transformer_step(options, index)
     else:
         entries = _recurrent_source(options, index) | _start(options, index) | _recurrent_step(options, index)
+    if options.copy_attn:
+        entries |= _copying(options, index)
     return entries[f"{base}.l" if dot else base]
 
 
@@ -139,17 +143,58 @@ def _recurrent_step(options: ModelConfig, i: Index) -> Entries:
 
 def _attention(options: ModelConfig, i: Index) -> Entries:
     query = f"s_{i.p if options.decoder == 'bahdanau' else i.t}"
+    covered = f" + w_c cov_{i.tj}" if options.coverage else ""
     scores = {
-        "additive": f"v_aᵀ tanh(W_a {query} + U_a h_j)",
+        "additive": f"v_aᵀ tanh(W_a {query} + U_a h_j{covered})",
         "dot": f"{query}ᵀ h_j",
         "scaled_dot": f"{query}ᵀ h_j / √d",
         "general": f"{query}ᵀ W_a h_j",
-        "concat": f"v_aᵀ tanh(W_a [{query}; h_j])",
+        "concat": f"v_aᵀ tanh(W_a [{query}; h_j]{covered})",
     }
-    return {
+    softmax = f"exp(e_{i.tj}) / Σ_k exp(e_{i.tj[:-1]}k)"
+    if options.attention_window != "global":
+        times = f"g_{i.tj} " if options.attention_window == "local-p" else ""
+        softmax = f"{times}{softmax}, where |j − p_{i.t}| ≤ {options.window}"
+    entries = {
         "e": Legend(f"e_{i.tj}", "scores", scores[str(options.score_name)], (SOURCE,)),
-        "alpha": Legend(f"α_{i.tj}", "attention weights", f"exp(e_{i.tj}) / Σ_k exp(e_{i.tj[:-1]}k)", (SOURCE,)),
+        "alpha": Legend(f"α_{i.tj}", "attention weights", softmax, (SOURCE,)),
         "c": Legend(f"c_{i.t}", "the context", f"Σ_j α_{i.tj} h_j", (UNIT,)),
+    }
+    return entries | _coverage(i) | _window(options, i, query)
+
+
+def _coverage(i: Index) -> Entries:
+    """See, Liu & Manning 2017, equations 10 and 12."""
+    again = f"Σ_j min(α_{i.tj}, cov_{i.tj})"
+    earlier = f"Σ_k α_{{kj}} of the steps k < {i.t}"
+    return {
+        "coverage": Legend(f"cov_{i.tj}", "weights of all steps before", earlier, (SOURCE,)),
+        "coverage_loss": Legend(f"covloss_{i.t}", "what is attended to again", again, ()),
+    }
+
+
+def _window(options: ModelConfig, i: Index, query: str) -> Entries:
+    """Luong, Pham & Manning 2015, equations 9 and 10; source tokens are counted from 1."""
+    middle = f"min({i.t}, S)" if options.attention_window == "local-m" else f"1 + S σ(v_pᵀ tanh(W_p {query}))"
+    gaussian = f"exp(−(j − p_{i.t})² / 2σ²), where σ = {options.window} / 2"
+    return {
+        "middle": Legend(f"p_{i.t}", "the middle of the window", middle, ()),
+        "gaussian": Legend(f"g_{i.tj}", "what the weights are multiplied by", gaussian, (SOURCE,)),
+    }
+
+
+def _copying(options: ModelConfig, i: Index) -> Entries:
+    """See, Liu & Manning 2017, equations 8 and 9."""
+    transformer = options.decoder == "transformer"
+    context = f"c'_{i.t}" if transformer else f"c_{i.t}"
+    gate = f"σ(w_cᵀ {context} + w_sᵀ s_{i.t} + w_xᵀ y_{i.p} + b)"
+    equal = f"Σ_k α_{i.tj[:-1]}k, over the k where x_k = x_j"
+    mixture = f"p_gen P_vocab(w) + (1 − p_gen) Σ_j α_{i.tj}, over the j where x_j = w"
+    return {
+        "copy_context": Legend(context, "the context of copying", f"Σ_j α_{i.tj} h_j", (UNIT,)),
+        "p_gen": Legend("p_gen", "how far the decoder speaks for itself", gate, ()),
+        "copy": Legend(f"copy_{i.tj}", "what copying gives each source token", equal, (SOURCE,)),
+        "p": Legend("P(w)", "what is written next", mixture, (WORD,)),
     }
 
 

@@ -60,6 +60,10 @@ def embeddable(value: Any) -> str:
 
 
 def without_logits(trace: dict[str, Any]) -> dict[str, Any]:
-    """A trace without the logits of the whole vocabulary."""
-    steps = [{key: part for key, part in step.items() if key != "logits"} for step in trace["steps"]]
+    """A trace without the numbers of the whole vocabulary: logits, and the mixture of a model that copies."""
+    steps = [{key: _without_mixture(part) for key, part in step.items() if key != "logits"} for step in trace["steps"]]
     return {**trace, "steps": steps}
+
+
+def _without_mixture(part: Any) -> Any:
+    return {name: value for name, value in part.items() if name != "p"} if isinstance(part, dict) else part

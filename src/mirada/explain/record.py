@@ -1,7 +1,7 @@
 """What a trace holds: every number of one output of one sentence, as named tuples, and as JSON.
 
 `plain` turns a trace into what the JSON file holds; a file is
-{"format": "mirada-trace", "version": 2, "fingerprint": "…", "traces": […]}.
+{"format": "mirada-trace", "version": 3, "fingerprint": "…", "traces": […]}.
 Field names below are the keys of the file, arrays are nested lists of numbers with nine significant digits; the
 `fingerprint` is that of the traces as they were written. Tensors stand by name in the order of the system's own flow;
 `legend` says of each name its symbol, equation and what its axes are. Layers, heads, steps and source tokens are
@@ -16,6 +16,9 @@ counted from 1.
                          enc_ff.l, h.l; h, then for each decoder layer keys.l, values.l
     transformer step     y, then for each layer self_e.l, self_alpha.l, self_heads.l, self_c.l, e.l, alpha.l, heads.l,
                          c.l, ff.l, s.l; s, alpha (the mean over the last layer's heads)
+    with coverage        coverage before e; coverage_loss after c
+    with a window        middle, (gaussian of local-p) before alpha
+    with copying         (copy_context of the Transformer), p_gen, copy, p (over vocabulary and source) at the end
 
 With an attention edit, e is the model's own score and alpha the weights put in place of its softmax.
 """
@@ -33,7 +36,7 @@ from mirada.config.options import ModelConfig, SearchConfig
 from mirada.explain.edits import Edits
 from mirada.explain.legend import Legend
 
-FORMAT, VERSION = "mirada-trace", 2
+FORMAT, VERSION = "mirada-trace", 3
 Named = dict[str, np.ndarray]
 
 
@@ -62,6 +65,9 @@ class NextToken(NamedTuple):
     probability: float
     log_probability: float
     chosen: bool
+    # Of a model that copies: probability = p_gen · vocabulary + (1 − p_gen) · copied.
+    vocabulary: float | None = None
+    copied: float | None = None
 
 
 class Source(NamedTuple):
@@ -71,6 +77,7 @@ class Source(NamedTuple):
     tokens: tuple[str, ...]  # with </s>
     ids: tuple[int, ...]
     words: tuple[int | None, ...]  # the word each token belongs to; None for </s>
+    copies: tuple[int, ...] = ()  # what each token would write, of a model that copies: ids from V on are the source's
 
 
 class Output(NamedTuple):

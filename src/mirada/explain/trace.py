@@ -7,19 +7,21 @@ record.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirada.config.options import ModelConfig, SearchConfig
+from mirada.data.copying import copy_ids
 from mirada.data.fitting import truncate
 from mirada.data.tokenizer import Tokenizer
-from mirada.data.vocabulary import BOS, EOS, PAD
+from mirada.data.vocabulary import BOS, EOS, PAD, UNK
 from mirada.errors import ConfigError, DataError
 from mirada.explain.edits import Edits, check_model, check_range, edit_weights, edited, normal, replaced_weights
 from mirada.explain.legend import legend
 from mirada.explain.record import Asked, Entry, Moment, NextToken, Output, Source, Trace, method, plain
-from mirada.reference import Array, Run, Weights, systems
+from mirada.reference import Array, Named, Run, Weights, systems
 from mirada.search.scheduler import Request, search_all, with_end
 from mirada.texts import input_limit, source_text
 from mirada.translator import END, Translator
@@ -51,16 +53,22 @@ def trace(
     """
     if reference is not None and prefix is not None:
         raise ConfigError("--reference and --force exclude each other: one gives the whole output, one its beginning")
-    given = tuple(translator.target_tokenizer.encode([reference or prefix or ""])[0])
-    return explain(translator, text, Asked(options, given, reference is not None, edits and normal(edits), top_k))
+    source = read_source(translator, text, options.max_input_length)
+    given = _given(translator, source, reference or prefix or "")
+    return _explain(translator, source, Asked(options, given, reference is not None, edits and normal(edits), top_k))
 
 
 def explain(translator: Translator, text: str, asked: Asked) -> list[Trace]:
-    """What `trace` does, where the given tokens are ids."""
-    source = read_source(translator, text, asked.search.max_input_length)
+    """What `trace` does, where the given tokens are ids. Raises DataError for one that this source does not have."""
+    source, known = read_source(translator, text, asked.search.max_input_length), len(translator.target_tokenizer)
+    strange = [i for i in asked.given if i >= known and i not in source.copies]
+    if strange:
+        raise DataError(f"id {strange[0]}: the vocabulary has {known} entries, and this source no such word to copy")
+    return _explain(translator, source, asked)
+
+
+def _explain(translator: Translator, source: Source, asked: Asked) -> list[Trace]:
     model, weights, options = translator.model, weights_of(translator), translator.config.model
-    if options.copy_attn:
-        raise ConfigError("explain cannot show copying yet (copy_attn true); translate, score and align can use it")
     if asked.edits is not None:
         check_model(asked.edits, options)
         steps = max(len(path.ids) for path in _paths(translator, model, source, asked))
@@ -87,13 +95,22 @@ def read_source(translator: Translator, text: str, most: int) -> Source:
         translator.warn(f"{len(pieces)} source tokens, cut to {limit.option} {limit.most}")
     pieces = truncate(pieces, limit.most, limit.how)
     ids = tuple(with_end([piece.id for piece in pieces], limit.most))
-    return Source(text, (*(piece.text for piece in pieces), END), ids, (*(piece.word for piece in pieces), None))
+    copies = tuple(copy_ids(pieces, translator.target_tokenizer)) if translator.config.model.copy_attn else ()
+    tokens, words = (*(piece.text for piece in pieces), END), (*(piece.word for piece in pieces), None)
+    return Source(text, tokens, ids, words, copies)
+
+
+def _given(translator: Translator, source: Source, text: str) -> tuple[int, ...]:
+    """The ids of an output; where the vocabulary does not hold a word but the source has it, the source's."""
+    pieces = translator.target_tokenizer.pieces([text])[0]
+    own = dict(zip(source.tokens[:-1], source.copies[:-1], strict=True)) if source.copies else {}
+    return tuple(own.get(piece.text, UNK) if piece.id == UNK else piece.id for piece in pieces)
 
 
 def _paths(translator: Translator, model: Any, source: Source, asked: Asked) -> list[Path]:
     if asked.whole:
         return [Path((*asked.given, EOS), len(asked.given) + 1)]
-    request = Request(list(source.ids), list(asked.given), 0)
+    request = Request(list(source.ids), list(asked.given), 0, source.copies)
     outputs = search_all(model, [request], asked.search, batch_size=1, device=translator.device)[0]
     return [Path((*output.tokens, *[EOS] * output.finished), len(asked.given)) for output in outputs]
 
@@ -102,9 +119,9 @@ def _trace(translator: Translator, weights: Weights, source: Source, asked: Aske
     """Compute everything along a path."""
     options, tokenizer = translator.config.model, translator.target_tokenizer
     target = [BOS, *path.ids[:-1]]
-    rows = _replaced(asked.edits, options, weights, list(source.ids), target)
-    run = systems.run(options, weights, list(source.ids), target, replaced=rows)
-    steps = tuple(_moments(run, path, tokenizer, asked.listed))
+    rows = _replaced(asked.edits, options, weights, source, target)
+    run = systems.run(options, weights, list(source.ids), target, replaced=rows, copies=source.copies)
+    steps = tuple(_moments(run, path, source, tokenizer, asked.listed))
     attention = [step.tensors["alpha"] for step in steps if "alpha" in step.tensors]
     return Trace(
         options,
@@ -122,19 +139,25 @@ def _trace(translator: Translator, weights: Weights, source: Source, asked: Aske
 
 
 def _replaced(
-    edits: Edits | None, options: ModelConfig, weights: Weights, source: list[int], target: list[int]
+    edits: Edits | None, options: ModelConfig, weights: Weights, source: Source, target: list[int]
 ) -> list[Array | None]:
     """The weights that replace each step's; to shuffle a step's own, all steps up to it are made once more."""
     rows: list[Array | None] = []
     if edits is None or edits.attention is None:
         return rows
     for t in range(len(target)):
-        own = np.zeros(len(source))  # only their number counts
+        own = np.zeros(len(source.ids))  # only their number counts
         if edits.attention == "shuffled":
-            own = systems.run(options, weights, source, target[: t + 1], replaced=rows).steps[-1]["alpha"]
+            run = systems.run(options, weights, list(source.ids), target[: t + 1], replaced=rows, copies=source.copies)
+            own = run.steps[-1]["alpha"]
         row = replaced_weights(edits, t + 1, own.tolist())
         rows.append(None if row is None else np.array(row))
     return rows
+
+
+def _token(tokenizer: Tokenizer, source: Source, index: int) -> str:
+    """The text of an id: an entry of the vocabulary, or a word of the source."""
+    return tokenizer.token(index) if index < len(tokenizer) else source.tokens[index - len(tokenizer)]
 
 
 def log_softmax(logits: Array) -> Array:
@@ -145,29 +168,50 @@ def log_softmax(logits: Array) -> Array:
     return np.asarray(own - np.log(np.exp(own).sum()))
 
 
-def _moments(run: Run, path: Path, tokenizer: Tokenizer, listed: int) -> list[Moment]:
-    moments = []
+def log_probabilities(named: Named) -> Array:
+    """ln p of every token at a step: of a model that copies, of vocabulary and source `[V + S]`."""
+    if "p" not in named:
+        return log_softmax(named["logits"])
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(named["p"]))
+
+
+def _moments(run: Run, path: Path, source: Source, tokenizer: Tokenizer, listed: int) -> list[Moment]:
+    token, moments = partial(_token, tokenizer, source), []
     for t, (named, chosen) in enumerate(zip(run.steps, path.ids, strict=True)):
         tensors = {name: value for name, value in named.items() if name != "logits"}
-        log_p = log_softmax(named["logits"])
+        log_p = log_probabilities(named)
+        if np.isinf(log_p[chosen]):
+            raise DataError(f"step {t + 1}: {token(chosen)!r} has the probability 0 there, so no output can hold it")
         # Rounded, so that what differs in the last bit between two machines stands in the same order on both.
-        best = np.argsort(-log_p.round(9), kind="stable")[: min(listed, len(log_p) - 2)].tolist()
+        best = np.argsort(-log_p.round(9), kind="stable")[: min(listed, int(np.isfinite(log_p).sum()))].tolist()
+        ways = partial(_ways, named, source.copies)
         choices = [
-            NextToken(i, tokenizer.token(i), float(np.exp(log_p[i])), float(log_p[i]), i == chosen)
+            NextToken(i, token(i), float(np.exp(log_p[i])), float(log_p[i]), i == chosen, *ways(i))
             for i in (*best, chosen)
         ]
         previous = path.ids[t - 1] if t else BOS
-        before = Entry(previous, tokenizer.token(previous))
+        before = Entry(previous, token(previous))
         given = t < path.given
         moments.append(Moment(t + 1, before, given, tensors, named["logits"], tuple(choices[:-1]), choices[-1]))
     return moments
+
+
+def _ways(named: Named, copies: Sequence[int], index: int) -> tuple[float, float] | tuple[()]:
+    """What the vocabulary and what copying give a token, of a model that copies."""
+    if "p" not in named:
+        return ()
+    own = [float(weight) for weight, word in zip(named["copy"], copies, strict=True) if word == index]
+    logits = named["logits"]
+    return float(np.exp(log_softmax(logits)[index])) if index < len(logits) else 0.0, own[0] if own else 0.0
 
 
 def _output(steps: Sequence[Moment], alpha: float, tokenizer: Tokenizer) -> Output:
     ids, tokens = tuple(step.chosen.id for step in steps), tuple(step.chosen.token for step in steps)
     finished = ids[-1] == EOS
     words = tokenizer.words(tokens[: len(tokens) - finished])
+    text = tokenizer.join(token for i, token in zip(ids, tokens, strict=True) if i == UNK or i > EOS)
     total = sum(step.chosen.log_probability for step in steps)
     divisor = ((5 + len(steps)) / 6) ** alpha
     ends = [None] * finished
-    return Output(tokenizer.decode(ids), tokens, ids, (*words, *ends), finished, total, alpha, divisor, total / divisor)
+    return Output(text, tokens, ids, (*words, *ends), finished, total, alpha, divisor, total / divisor)

@@ -166,6 +166,8 @@ def _asked(found: dict[str, Any], translator: Translator) -> Asked:
     if not isinstance(found["source"]["text"], str) or type(asked["listed"]) is not int or asked["listed"] < 1:
         raise ValueError("source.text must be a text and asked.listed a number from 1 on")
     known = len(translator.target_tokenizer)
+    if translator.config.model.copy_attn:  # from there on words of the source, of which `explain` knows more
+        known += len(found["source"]["ids"])
     if not all(type(i) is int and 0 <= i < known for i in given):
         raise ValueError(f"asked.given {given}, expected numbers from 0 to {known - 1}")
     if edits is not None:

@@ -23,7 +23,7 @@ from mirada.explain.lines import (
     vector,
     weighted_sum,
 )
-from mirada.explain.record import Moment, Named, Trace
+from mirada.explain.record import Moment, Named, NextToken, Trace
 
 LABEL = 16  # most cells of a token in a table
 BEGIN = SPECIAL_TOKENS[BOS]
@@ -117,6 +117,8 @@ def _tensors(trace: Trace, tensors: Named, step: int | None, width: int) -> Iter
             if name == "c" and "alpha" in tensors:
                 shown += f" = {weighted_sum(tensors['alpha'], 'h')}"
             yield from equation(shown, values, width)
+        elif not about.axes:
+            yield from folded(f"{shown} = {number(float(values))}", width, indent=2)
         else:
             yield from folded(f"{shown}: {about.meaning}", width, indent=2)
             if not _is_told(trace, name, tensors):
@@ -124,9 +126,9 @@ def _tensors(trace: Trace, tensors: Named, step: int | None, width: int) -> Iter
 
 
 def _is_told(trace: Trace, name: str, tensors: Named) -> bool:
-    """Whether these numbers stand elsewhere: scores beside their weights, the top layer's states as that layer's."""
+    """Whether these numbers stand elsewhere: scores beside their weights, the top layer's as that layer's."""
     top = tensors.get(f"h.{trace.model.enc_layers}")
-    return name == "e" or (name == "h" and top is not None and np.array_equal(top, tensors["h"]))
+    return name in ("e", "p") or (name == "h" and top is not None and np.array_equal(top, tensors["h"]))
 
 
 def _rows(trace: Trace, name: str, tensors: Named, about: Legend, width: int) -> Iterator[str]:
@@ -135,8 +137,11 @@ def _rows(trace: Trace, name: str, tensors: Named, about: Legend, width: int) ->
     if about.axes == (SOURCE, UNIT):
         for label, row in zip(_labels(trace, width), values, strict=True):
             yield f"{label} {vector(row, width - cells(label) - 1)}"
-    elif about.axes == (SOURCE,):
+    elif name == "alpha":
         yield from _attention(trace, values, tensors.get("e"), width)
+    elif about.axes == (SOURCE,):
+        for label, value in zip(_labels(trace, width), values.tolist(), strict=True):
+            yield f"{label} {number(value):>6} {bar(value, width - cells(label) - 8)}".rstrip()
     elif len(about.axes) == 2 and about.axes[0] == HEAD:
         yield from _heads(trace, values, about, width)
     else:
@@ -178,13 +183,24 @@ def _choices(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
     """The likeliest next tokens, the one taken marked."""
     readout = next(name for name in ("s_tilde", "maxout", "s", f"s.{trace.model.dec_layers}") if name in moment.tensors)
     read = describe(trace.model, readout, moment.step).symbol
-    yield from folded(f"p(y_{moment.step}) = softmax(W_y {read} + b_y)", width, indent=2)
+    vocabulary = f"softmax(W_y {read} + b_y)"
+    name = "P_vocab" if "p_gen" in moment.tensors else f"p(y_{moment.step})"
+    yield from folded(f"{name} = {vocabulary}", width, indent=2)
     listed = [*moment.top, *([] if any(choice.chosen for choice in moment.top) else [moment.chosen])]
     tokens = [shortened(terminal(choice.token), max(4, width // 3)) for choice in listed]
+    size = max(map(cells, tokens))
     for token, choice in zip(tokens, listed, strict=True):
         mark, given = "▸" if choice.chosen else " ", " (given)" if choice.chosen and moment.given else ""
         ln = f"ln p = {number(choice.log_probability)}{given}"
-        yield f"   {mark} {number(choice.probability):>7} {padded(token, max(map(cells, tokens)))} {ln}"
+        yield f"   {mark} {number(choice.probability):>7} {padded(token, size)} {ln}"
+        yield from folded(_sum(moment, choice), width, indent=13) if "p_gen" in moment.tensors else ()
+
+
+def _sum(moment: Moment, choice: NextToken) -> str:
+    """A probability as what the vocabulary and what copying give it."""
+    p_gen = float(moment.tensors["p_gen"])
+    shares = [(p_gen, choice.vocabulary or 0.0), (1 - p_gen, choice.copied or 0.0)]
+    return "= " + " + ".join(f"{number(share)} · {number(part)}" for share, part in shares)
 
 
 def _result(trace: Trace, width: int) -> Iterator[str]:

@@ -68,28 +68,31 @@ def softmax(scores: Array, length: int) -> Array:
 class Attended(NamedTuple):
     """What one query read of the source."""
 
-    e: Array
     alpha: Array
     c: Array
-
-    def named(self) -> Named:
-        """The three under their names."""
-        return self._asdict()
+    named: Named  # both, and all that they are made of, in the order of the flow
 
 
-def local(design: Design, weights: Weights, s: Array, t: int, scores: Array) -> Array:
-    """α of local-m or local-p (Luong et al. 2015, section 3.2) at step t, counted from 0 as positions are."""
-    size = len(scores)
-    middle = float(min(t, size - 1))
-    if design.window == "local-p":
-        middle = size / (1 + np.exp(-(weights["v_p.weight"][0] @ np.tanh(weights["w_p.weight"] @ s))))
-    near = [j for j in range(size) if abs(j - middle) <= design.reach]
-    alpha = np.zeros(size)
+def middle(design: Design, weights: Weights, s: Array, t: int, size: int) -> float:
+    """p_t of local-m or local-p (Luong et al. 2015, section 3.2) at step t, counted from 0 as positions are."""
+    if design.window == "local-m":
+        return float(min(t, size - 1))
+    return float(size / (1 + np.exp(-(weights["v_p.weight"][0] @ np.tanh(weights["w_p.weight"] @ s)))))
+
+
+def local(design: Design, weights: Weights, s: Array, t: int, scores: Array) -> Named:
+    """α over the window, with its middle (told as tokens are, from 1) and local-p's Gaussian, 0 beyond the window."""
+    p_t = middle(design, weights, s, t, len(scores))
+    near = [j for j in range(len(scores)) if abs(j - p_t) <= design.reach]
+    alpha, gaussian = np.zeros(len(scores)), np.zeros(len(scores))
     alpha[near] = softmax(scores[near], len(near))
+    found: Named = {"middle": np.array(p_t + 1)}
     if design.window == "local-p":
         for j in near:
-            alpha[j] *= np.exp(-((j - middle) ** 2) / (2 * (design.reach / 2) ** 2))
-    return alpha
+            gaussian[j] = np.exp(-((j - p_t) ** 2) / (2 * (design.reach / 2) ** 2))
+            alpha[j] *= gaussian[j]
+        found["gaussian"] = gaussian
+    return {**found, "alpha": alpha}
 
 
 def attend(
@@ -102,16 +105,21 @@ def attend(
     covered = sum(before, np.zeros(len(memory)))
     score = under(weights, "score")
     scores = np.array([SCORES[design.score](score, s, h, covered[j]) for j, h in enumerate(memory)])
+    named: Named = {"coverage": covered, "e": scores} if "w_c" in score else {"e": scores}
     if replaced is not None:
-        alpha = replaced
+        named["alpha"] = replaced
     elif design.window == "global":
-        alpha = softmax(scores, len(memory))
+        named["alpha"] = softmax(scores, len(memory))
     else:
-        alpha = local(design, under(weights, "window"), s, len(before), scores)
+        named |= local(design, under(weights, "window"), s, len(before), scores)
+    alpha = named["alpha"]
     context = np.zeros(len(memory[0]))
     for weight, h in zip(alpha, memory, strict=True):
         context = context + weight * h
-    return Attended(scores, alpha, context)
+    named["c"] = context
+    if "w_c" in score:  # equation 12 of See et al. 2017
+        named["coverage_loss"] = np.array(sum(min(pair) for pair in zip(alpha, covered, strict=True)))
+    return Attended(alpha, context, named)
 
 
 def replaced_at(replaced: Replaced, step: int) -> Array | None:

@@ -38,7 +38,7 @@ def run(
         attended = attend(design, weights, s_prev, memory, replaced_at(replaced, t), earlier)  # with s_{t-1}
         states = stack_step(design.cell, cells, np.concatenate([y, attended.c]), states)
         read = s = states[-1][0]
-        seen = {"y": y, "s_prev": s_prev, **attended.named(), **layer_states(states)}
+        seen = {"y": y, "s_prev": s_prev, **attended.named, **layer_states(states)}
         if deep:
             read = seen["maxout"] = maxout(weights, s, y, attended.c)
         logits = predict(weights, read)

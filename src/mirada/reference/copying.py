@@ -23,7 +23,10 @@ def read_word(weights: Weights, word: int) -> Array:
 
 
 def copied(weights: Weights, read: tuple[Array, Array, Array], alpha: Array, logits: Array, copies: Copies) -> Named:
-    """Equations 8 and 9 from what a step read (c_t, s_t, x_t), its weights and its logits; `p` has V + S numbers."""
+    """Equations 8 and 9 from what a step read (c_t, s_t, x_t), its weights and its logits.
+
+    `copy` is the probability of copying what stands at each source position, `p` has V + S numbers.
+    """
     if not copies:
         return {}
     score = weights["copy_gate.w.weight"][0] @ np.concatenate(read) + weights["copy_gate.w.bias"][0]
@@ -36,4 +39,5 @@ def copied(weights: Weights, read: tuple[Array, Array, Array], alpha: Array, log
         p[w] = p_gen * np.exp(logits[w] - largest) / total
     for j, w in enumerate(copies):
         p[w] += (1 - p_gen) * alpha[j]
-    return {"p_gen": np.array(p_gen), "p": p}
+    copy = [sum(alpha[k] for k, other in enumerate(copies) if other == w) for w in copies]
+    return {"p_gen": np.array(p_gen), "copy": np.array(copy), "p": p}

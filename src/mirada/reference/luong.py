@@ -41,7 +41,7 @@ def run(
         earlier = [step["alpha"] for step in steps]
         attended = attend(design, weights, s, memory, replaced_at(replaced, t), earlier)  # with s_t
         s_tilde = np.tanh(weights["w_c.weight"] @ np.concatenate([attended.c, s]))
-        seen = {**before, **layer_states(states), **attended.named(), "s_tilde": s_tilde}
+        seen = {**before, **layer_states(states), **attended.named, "s_tilde": s_tilde}
         logits = predict(weights, s_tilde)
         steps.append({**seen, "logits": logits, **copied(weights, (attended.c, s, y), attended.alpha, logits, copies)})
     return Run(encoder, layer_states(first, start=True), steps)

@@ -179,6 +179,7 @@ def run(
         step["s"] = reader.last("decoder_norm", y)
         step["alpha"] = step[f"alpha.{layers[1]}"].mean(0)
         step["logits"] = predict(weights, step["s"])
-        context = sum(weight * h for weight, h in zip(step["alpha"], memory, strict=True))
+        context = np.asarray(sum(weight * h for weight, h in zip(step["alpha"], memory, strict=True)))
+        step.update({"copy_context": context} if copies else {})
         step.update(copied(weights, (context, step["s"], word), step["alpha"], step["logits"], copies))
     return Run(encoder, {}, steps)

@@ -29,7 +29,7 @@ def sentence_steps(translator: Translator, text: str, *, prefix: str, options: S
     source = read_source(translator, text, options.max_input_length)
     yield "source", {"tokens": source.tokens, "words": source.words}
     plain = options.min_output_length == 0 and options.no_repeat_ngram_size == 0 and not options.replace_unk
-    live = options.beam_size == 1 and not options.sample and plain
+    live = options.beam_size == 1 and not options.sample and plain and not translator.config.model.copy_attn
     if live:
         yield from _greedy(translator, source, prefix, options)
     else:

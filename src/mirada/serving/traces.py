@@ -36,7 +36,8 @@ def traces(
         )
         return [plain(one) for one in found]
 
-    _check_ids(body, len(translator.target_tokenizer))
+    own = len(body.text) + 1 if translator.config.model.copy_attn else 0  # words of the source, at most
+    _check_ids(body, len(translator.target_tokenizer) + own)
     both = made(None) + (made(edits) if edits else [])
     return both if body.logits else [without_logits(one) for one in both]
 

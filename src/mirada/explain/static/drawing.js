@@ -36,6 +36,10 @@ export function flow(trace, step) {
     arrows.push(["y", "self"], ["self", "alpha"], ["states", "c", "", "alpha"], ["alpha", "c"], ["c", "ff"], ["ff", "s"]);
   }
   if (read && kind !== "luong") { ranks.push([read]); arrows.push(["s", "read"], ["y", "read"]); if (c) arrows.push(["c", "read"]); }
+  if (has("p_gen")) {
+    ranks.push([part("copied", t.copy, "copy"), part("gate", [t.p_gen], "p_gen")]);
+    arrows.push(["alpha", "copied"], [state.id, "gate"], ["copied", "out", (1 - t.p_gen).toFixed(2)], ["gate", "out", t.p_gen.toFixed(2)]);
+  }
   ranks.push([out]);
   arrows.push([last.id, "out"]);
   return {ranks: ranks.map(rank => rank.filter(Boolean)), arrows};
@@ -106,7 +110,7 @@ export function explanation(box, trace, step, picked) {
   const s = trace.steps[step - 1], row = (attention(trace) || [])[step - 1];
   const {ranks} = flow(trace, step), state = picked.startsWith("states:") ? Number(picked.slice(7)) : null;
   const found = ranks.flat().find(one => one.id === picked);
-  if (picked === "out") { box.replaceChildren(make("h3", {text: shown(s.chosen.token)}), equationBox(equation(`p(${"y"}_t)`, `softmax(W_y ${top(s.tensors, "s_tilde") ? "s̃_t" : top(s.tensors, "maxout") ? "t_t" : "s_t"} + b_y)`, step)), numbersLine(s.top.map(choice => [shown(choice.token), choice.probability]))); return; }
+  if (picked === "out") { box.replaceChildren(make("h3", {text: shown(s.chosen.token)}), ...written(trace, s, step)); return; }
   const name = state !== null ? "h" : found && found.name;
   if (!name || !trace.legend[name]) { box.replaceChildren(); return; }
   const legend = trace.legend[name], value = state !== null ? trace.encoder.h[state] : found.value;
@@ -114,11 +118,31 @@ export function explanation(box, trace, step, picked) {
   if (state !== null) parts.push(make("p", {class: "soft", text: `j = ${state + 1}: ${shown(trace.source.tokens[state])}`}));
   if (picked === "alpha" && s.tensors.e && !Array.isArray(s.tensors.e[0])) parts.push(table(["j", "", "e", "α"], s.tensors.e.map((e, j) => [String(j + 1), shown(trace.source.tokens[j]), number(e), number(row[j])])));
   else if (picked === "alpha") parts.push(numbersLine(row.map((w, j) => [shown(trace.source.tokens[j]), w])));
+  if (picked === "alpha") parts.push(...besides(trace, s, step));
+  if (picked === "copied") parts.push(numbersLine(value.map((w, j) => [shown(trace.source.tokens[j]), w])));
   if (picked === "c" && row) parts.push(equationBox(mixture(trace, step, row)));
   if (found && found.neck) parts.push(make("p", {text: say("neck")}));
   const flat = Array.isArray(value[0]) ? value.map((line, i) => `${i + 1}: ${line.map(number).join("  ")}`).join("\n") : value.map(number).join("  ");
   parts.push(make("p", {class: "soft", text: `${size(value)} · ${say("length")} ${number(norm(value.flat(3)))}`}), make("details", {}, make("summary", {text: say("raw")}), make("pre", {text: flat, tabindex: 0})));
   box.replaceChildren(...parts);
+}
+
+// How the next token's probability comes about, and the likeliest; of a model that copies also what each way gives them.
+function written(trace, s, step) {
+  const vocabulary = equation(s.tensors.p_gen === undefined ? "p(y_t)" : "P_vocab", `softmax(W_y ${top(s.tensors, "s_tilde") ? "s̃_t" : top(s.tensors, "maxout") ? "t_t" : "s_t"} + b_y)`, step);
+  if (s.tensors.p_gen === undefined) return [equationBox(vocabulary), numbersLine(s.top.map(choice => [shown(choice.token), choice.probability]))];
+  const rows = s.top.map(choice => [shown(choice.token), choice.probability.toFixed(3), choice.vocabulary.toFixed(3), choice.copied.toFixed(3)]);
+  const {symbol, equation: right} = trace.legend.p;
+  return [equationBox(vocabulary), equationBox(equation(symbol, phrase(right), step)), make("p", {text: `p_gen = ${number(s.tensors.p_gen)}`}), table(["", "P", "P_vocab", "copy"], rows)];
+}
+
+// Coverage and the window, where there are any: what the weights depend on besides the scores.
+function besides(trace, s, step) {
+  return ["coverage", "middle", "gaussian", "coverage_loss"].filter(name => name in s.tensors).flatMap(name => {
+    const {symbol, meaning: words, equation: right} = trace.legend[name], value = s.tensors[name];
+    const numbers = Array.isArray(value) ? numbersLine(value.map((w, j) => [shown(trace.source.tokens[j]), w])) : make("p", {text: number(value)});
+    return [make("h4", {text: meaning(words)}), equationBox(equation(symbol, phrase(right), step)), numbers];
+  });
 }
 
 const equationBox = math => make("div", {class: "equation", tabindex: 0}, math);

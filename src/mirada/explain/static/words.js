@@ -50,12 +50,16 @@ export const meanings = {
   "scores with the tokens so far": "puntuaciones con las piezas hasta ahora", "weights over the tokens so far": "pesos sobre las piezas hasta ahora", "what each head saw of them": "lo que vio de ellas cada cabeza",
   "scores with the source": "puntuaciones con la entrada", "what each head saw of the source": "lo que vio de la entrada cada cabeza", "what a decoder layer gives": "lo que da una capa del decodificador",
   "attention weights, for maps": "pesos de atención, para los mapas",
+  "weights of all steps before": "pesos de todos los pasos anteriores", "what is attended to again": "lo que se vuelve a atender", "the middle of the window": "el centro de la ventana",
+  "what the weights are multiplied by": "por lo que se multiplican los pesos", "the context of copying": "el contexto de la copia", "how far the decoder speaks for itself": "hasta qué punto el decodificador habla por sí mismo",
+  "what copying gives each source token": "lo que la copia da a cada pieza leída", "what is written next": "lo que se escribe a continuación",
 };
 
 // Words inside the legend's equations, and in how an output was found; longest first.
 export const phrases = [
   ["W_a h_j, with W_a's columns for h_j", "W_a h_j, con las columnas de W_a para h_j"], ["mean over the heads of", "media sobre las cabezas de"], ["softmax over k of", "softmax sobre k de"], ["softmax over j of", "softmax sobre j de"],
   ["its neighbour's state", "el estado de su vecino"], ["words read in reverse", "palabras leídas al revés"], ["after a given beginning", "tras un comienzo dado"], ["of the last layer", "de la última capa"], ["all heads'", "de todas las cabezas"],
+  ["of the steps", "de los pasos"], ["over the j where", "sobre las j donde"], ["over the k where", "sobre las k donde"], ["where", "donde"],
   ["source token", "pieza leída"], ["output token", "pieza escrita"], ["given output", "salida dada"], ["beam search", "búsqueda en haz"], ["hypotheses", "hipótesis"], ["sampling", "muestreo"], ["greedy", "voraz"], ["each", "cada uno"],
 ];
 
