@@ -16,6 +16,14 @@ from mirada.errors import MiradaError, TrainingError
 LOCK = ".lock"
 
 
+def expanded(path: str | Path) -> Path:
+    """A path as it was given, `~` and `~user` replaced; raises MiradaError for a user that is not known."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise MiradaError(f"{path}: no such user's home folder") from None
+
+
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading bytes; raises OSError as `Path.open` does, and as `refuse_endless` does."""
     refuse_endless(path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mirada import runtime
 from mirada.errors import ConfigError
+from mirada.files import expanded
 from mirada.hub import fetch, is_shared, located
 from mirada.runtime.folder import is_exported
 
@@ -47,7 +48,7 @@ def _found(name: str | Path) -> Path:
     """Where a model is, after it has been fetched if need be."""
     if isinstance(name, str):
         name = fetch(name) if is_shared(name) else located(name)
-    return Path(name).expanduser()
+    return expanded(name)
 
 
 def _exported(where: Path, device: str, precision: str, workers: int | None) -> runtime.Translator:

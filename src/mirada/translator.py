@@ -21,6 +21,7 @@ from mirada.devices import choose_device, halving
 from mirada.ensemble import Members, gather
 from mirada.errors import ConfigError, DataError
 from mirada.fast.prepacked import Precision, can_prepack, prepacked
+from mirada.files import expanded
 from mirada.kernels.private import missing
 from mirada.scoring import Forced, force
 from mirada.search.chunks import chunks, growing
@@ -61,7 +62,7 @@ def load(
     For searching: `precision` of the large products (raises ConfigError for int8 where that is not to be had), and how
     many batches are searched at once, `workers` (None: as many as serve). `ensemble_mode`: search/ensemble.py.
     """
-    folders = [Path(one).expanduser() for one in ([folder] if isinstance(folder, str | Path) else folder)]
+    folders = [expanded(one) for one in ([folder] if isinstance(folder, str | Path) else folder)]
     models = apart(lambda: [load_model(one, choose_device(device)) for one in folders])
     return Translator(
         gather([str(one) for one in folders], models, ensemble_mode), precision=precision, workers=workers

@@ -13,6 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 
+from mirada.cli import streams
 from mirada.errors import ConfigError, MiradaError, suggestion
 from mirada.escape import terminal
 
@@ -53,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     alone = argv is None  # the process is this command's
     if alone:
         gc.set_threshold(YOUNG)
+        streams.keep_numbers()
+    streams.prepare()
     try:
         return _run(arguments)
     except MiradaError as error:
@@ -67,6 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk behind standard output, and the like
         _drop_output()
         say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return MiradaError.exit_code
+    except (MemoryError, ImportError, SystemError) as error:
+        if not short_of_memory(error):
+            raise
+        say(f"too little memory for this command{_limit()}")
         return MiradaError.exit_code
     finally:
         if alone:  # Python ends now, and need not search all of torch for garbage first: 0.4 s
@@ -83,6 +91,24 @@ def say(message: str) -> None:
 def tell(line: str) -> None:
     """Show one line about the progress of long work on standard error."""
     print(terminal(line), file=sys.stderr, flush=True)
+
+
+def short_of_memory(error: BaseException) -> bool:
+    """Whether an error says that there was no memory; a library that was not loaded whole says it in its own way."""
+    # Where even an error finds no room, Python says SystemError.
+    signs = ("failed to map segment", "annot allocate memory")
+    return isinstance(error, MemoryError | SystemError) or any(sign in str(error) for sign in signs)
+
+
+def _limit() -> str:
+    """How much memory this process may address, where that is limited."""
+    with suppress(Exception):  # no such limits on Windows, or no memory to look
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            return f" (this process may address {most >> 20:,} MiB, see `ulimit -v`; with torch it needs about 800)"
+    return ""
 
 
 def _drop_output() -> None:

@@ -7,12 +7,13 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.cli.pairs import FILES, FORMAT, pair_options, refuse_ignored
+from mirada.cli.streams import data_output
 from mirada.errors import ConfigError
+from mirada.files import expanded
 from mirada.hub import located
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     """Align given pairs, and measure the alignment."""
     values = _read(arguments)
     _check(values)
+    data_output()
 
     from mirada.evaluation.aligning import align, best_reading, qualities
     from mirada.evaluation.alignment import format_links
@@ -117,7 +119,7 @@ def _check(values: argparse.Namespace) -> None:
         raise ConfigError("auto chooses by AER on dev pairs: give --dev-src, --dev-tgt and --dev-gold")
     if dev and not chooses:
         raise ConfigError("dev pairs are there to choose by: add --shift auto or --heads auto, or leave them out")
-    if chooses and values.gold and Path(values.gold).resolve() == Path(values.dev_gold).resolve():
+    if chooses and values.gold and expanded(values.gold).resolve() == expanded(values.dev_gold).resolve():
         raise ConfigError(f"{values.gold}: chosen by and reported on; --dev-gold must be of other pairs than --gold")
     if values.heads == "all" and not values.gold:
         raise ConfigError("--heads all reports the AER of every head: give --gold")
@@ -163,7 +165,7 @@ def _gold(path: str, job: AlignmentJob, pairs: Pairs) -> Gold:
     from mirada.data.corpus import read_lines
     from mirada.evaluation.aligning import pair_sizes, parse_gold
 
-    return parse_gold(read_lines(Path(path)), path, pair_sizes(job.model, pairs, job.options.units))
+    return parse_gold(read_lines(expanded(path)), path, pair_sizes(job.model, pairs, job.options.units))
 
 
 def _on_dev(job: AlignmentJob, values: argparse.Namespace) -> dict[Reading, Quality]:

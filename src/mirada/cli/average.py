@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from mirada.cli.flags import Parser
 from mirada.errors import ConfigError
+from mirada.escape import terminal
+from mirada.files import expanded
 from mirada.hub import located
 
 EPILOG = """example:
@@ -33,6 +34,6 @@ def run(arguments: Sequence[str]) -> int:
 
     from mirada.store.averaging import average_models
 
-    average_models([Path(name).expanduser() for name in values.models], out := Path(values.out).expanduser())
-    print(out)
+    average_models([expanded(name) for name in values.models], out := expanded(values.out))
+    print(terminal(str(out)))
     return 0

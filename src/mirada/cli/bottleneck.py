@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from mirada.cli import tell
 from mirada.cli.compare import PARTS as FILES
 from mirada.cli.compare import names, pairs_for_test
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.escape import terminal
+from mirada.files import expanded
 
 EPILOG = """examples:
   mirada bottleneck --out runs/bottleneck              # the embedded corpus; about 20 minutes on two cores
@@ -39,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     changes = {name: getattr(values, name) for name in ("updates", "pairs") if getattr(values, name) is not None}
     options = collect(values)
     request = BottleneckRequest(
-        out=Path(values.out).expanduser(),
+        out=expanded(values.out),
         settings=replace(settings, **changes),
         parts=names(values.parts),
         data=options.get("data", {}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from mirada.cli import tell
@@ -12,6 +11,7 @@ from mirada.cli.flags import Parser, add_options, collect
 from mirada.config.configfile import load_yaml
 from mirada.errors import ConfigError
 from mirada.escape import terminal
+from mirada.files import expanded
 from mirada.hub import located
 
 EPILOG = """examples:
@@ -35,7 +35,7 @@ SYSTEMS = "classic-lstm,bahdanau,luong-general,transformer"
 def run(arguments: Sequence[str]) -> int:
     """Train and test systems under the same conditions, or test models that exist, and write a report."""
     values = _read(arguments)
-    options = collect(values, load_yaml(Path(values.config)) if values.config else {})
+    options = collect(values, load_yaml(expanded(values.config)) if values.config else {})
     options.pop("model_dir", None)
     _fill(values, {name for name in PARTS if options.get("data", {}).get(name)})
 
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     from mirada.study.compare.plan import ComparisonRequest
 
     request = ComparisonRequest(
-        out=Path(values.out).expanduser(),
+        out=expanded(values.out),
         systems=names(values.systems or ""),
         models=tuple(values.models or ()),
         options=options,

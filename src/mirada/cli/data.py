@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_options, collect, positive
 from mirada.cli.pairs import refuse_ignored
+from mirada.cli.streams import data_output
 from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, DataError, suggestion
 from mirada.escape import terminal
+from mirada.files import expanded
 from mirada.hub import located
 
 MANY = 100_000
@@ -62,7 +63,7 @@ def make(arguments: Sequence[str]) -> int:
         if values.max_words is not None:
             raise ConfigError(f"--max-words goes with --kind translation; with {values.kind} it would change nothing")
         tables = make_job(values.kind, pairs=values.pairs, seed=values.seed)
-        for path in write_tables(tables, Path(values.out), force=values.force):
+        for path in write_tables(tables, expanded(values.out), force=values.force):
             print(terminal(str(path)))
         return 0
     values.pairs = 20000 if values.pairs is None else values.pairs
@@ -70,10 +71,10 @@ def make(arguments: Sequence[str]) -> int:
 
     from mirada.corpora.grammar import check_room, make_splits, write_splits
 
-    needed = check_room(values.pairs, Path(values.out), max_words=values.max_words)
+    needed = check_room(values.pairs, expanded(values.out), max_words=values.max_words)
     progress = _progress(values.pairs, needed)
     splits = make_splits(values.pairs, seed=values.seed, max_words=values.max_words, progress=progress)
-    for path in write_splits(splits, Path(values.out), force=values.force):
+    for path in write_splits(splits, expanded(values.out), force=values.force):
         print(terminal(str(path)))
     return 0
 
@@ -95,10 +96,10 @@ def invent(arguments: Sequence[str]) -> int:
     from mirada.data.corpus import read_lines
     from mirada.files import write_text
 
-    out, columns = Path(values.out), (values.source_column, values.target_column)
+    out, columns = expanded(values.out), (values.source_column, values.target_column)
     if out.exists() and not values.force:
         raise DataError(f"{out}: exists; choose another file, or force (--force) to overwrite it")
-    rows = [line.split("\t") for line in read_lines(Path(values.tsv))]
+    rows = [line.split("\t") for line in read_lines(expanded(values.tsv))]
     for number, row in enumerate(rows, start=1):
         if len(row) < max(columns):
             raise DataError(f"{values.tsv}:{number}: {len(row)} columns, expected at least {max(columns)}")
@@ -139,6 +140,7 @@ def check(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     values = parser.read(arguments)
+    data_output()
 
     from mirada.config.configfile import parse
     from mirada.data.checks.check import check_corpus
@@ -180,5 +182,5 @@ def _unknown_rates(model: str | None) -> tuple[Rate | None, Rate | None]:
 
         return count
 
-    source, target = read_tokenizers(Path(model), read_config(Path(model)))
+    source, target = read_tokenizers(expanded(model), read_config(expanded(model)))
     return rate(source), rate(target)

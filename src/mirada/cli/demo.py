@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from mirada.cli.flags import Parser
+from mirada.files import expanded
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -21,5 +21,5 @@ def run(arguments: Sequence[str]) -> int:
 
     # Models this small gain nothing from a second thread, and lose tenfold by it where another process is busy.
     torch.set_num_threads(1)
-    demo(Path(values.out), lambda line: print(line, flush=True), seed=values.seed)
+    demo(expanded(values.out), lambda line: print(line, flush=True), seed=values.seed)
     return 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, positive
 from mirada.cli.items import Items, add_items, items_of_pairs, items_of_references
+from mirada.cli.streams import data_output
 from mirada.errors import ConfigError, DataError
+from mirada.files import expanded, write_text
 
 if TYPE_CHECKING:
     from mirada.evaluation.report import Hypotheses
@@ -38,6 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     """Measure a model on pairs, or given outputs against references."""
     values = _read(arguments)
     _refuse_unused(values)
+    data_output()
     outputs, kind = _given(values) if not values.models else _translated(values)
 
     from mirada.evaluation.measurable import concerns
@@ -114,7 +116,7 @@ def _given(values: argparse.Namespace) -> tuple[Hypotheses, str]:
     """Outputs from a file. One output a line of the pairs, or one an item, as --save-outputs writes them."""
     from mirada.data.corpus import read_lines
 
-    hypotheses = read_lines(Path(values.hyp), allow_empty=True)
+    hypotheses = read_lines(expanded(values.hyp), allow_empty=True)
     items = items_of_references(values, hypotheses) if values.ref else items_of_pairs(values)
     by_line = len(hypotheses) == items.total and not values.multi_reference
     if not by_line and len(hypotheses) != len(items.lines):
@@ -128,6 +130,7 @@ def _translated(values: argparse.Namespace) -> tuple[Hypotheses, str]:
     from mirada.translator import load
 
     items = items_of_pairs(values)
+    out = expanded(values.save_outputs) if values.save_outputs else None
     translator = load(values.models, device=values.device or "auto", ensemble_mode=ensemble_mode(values))
     translator.warn = say
     search = changed(translator.config.search, collect(values).get("search", {}))
@@ -135,10 +138,8 @@ def _translated(values: argparse.Namespace) -> tuple[Hypotheses, str]:
     _say_limited([several[0] for several in found])
     texts = [[output.text for output in several] for several in found]
     hypotheses = [several[0] for several in texts]
-    if values.save_outputs:
-        from mirada.files import write_text
-
-        write_text(Path(values.save_outputs), "".join(f"{text}\n" for text in hypotheses))
+    if out is not None:
+        write_text(out, "".join(f"{text}\n" for text in hypotheses))
     kind = translator.config.data.target_tokenizer or "bpe"
     return _outputs(hypotheses, items, texts if search.n_best > 1 else []), kind
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_options, collect
+from mirada.cli.streams import data_output
 from mirada.errors import ConfigError, DataError, MiradaError
 from mirada.escape import terminal
-from mirada.files import write_atomic
+from mirada.files import expanded, write_atomic
 from mirada.hub import located
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ Steps, source tokens, layers and heads are counted from 1; the last source token
 def run(arguments: Sequence[str]) -> int:
     """Show, step by step, what a model computes for a text; or verify a file of such numbers."""
     values = _read(arguments)
+    if values.verify or not values.output:
+        data_output("" if values.verify else "give --output")
 
     from mirada.translator import load
 
     if values.verify:
-        return _verify(Path(values.verify), load(values.model, device="cpu"))
+        return _verify(expanded(values.verify), load(values.model, device="cpu"))
     _check(values)
 
     from mirada.explain.edits import read_edits
@@ -122,7 +125,7 @@ def _texts(values: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
     from mirada.data.corpus import open_text, stream_lines
 
-    path, found = Path(values.file), False
+    path, found = expanded(values.file), False
     with open_text(path) as stream:
         for number, line in enumerate(stream_lines(stream, values.file), start=1):
             if line.strip():
@@ -208,7 +211,7 @@ def _draw(values: argparse.Namespace, traces: Sequence[Trace]) -> None:
             continue
         sides = trace.output.tokens, trace.source.tokens
         figure = heatmap_figure(trace.attention, *sides, title=edit_name(trace.edits) if trace.edits else "")
-        path = Path(values.output) if values.output else None
+        path = expanded(values.output) if values.output else None
         if path and len(traces) > 1:
             path = path.with_name(f"{path.stem}-{number}{path.suffix}")
         _put(str(path) if path else None, image(figure, values.format, warn=say))
@@ -219,7 +222,7 @@ def _put(path: str | None, content: bytes) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    write_atomic(Path(path), content)
+    write_atomic(expanded(path), content)
 
 
 def _verify(path: Path, translator: Translator) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from mirada.cli.flags import Parser
+from mirada.files import expanded
 from mirada.hub import located
 
 EPILOG = """examples:
@@ -43,8 +43,8 @@ def run(arguments: Sequence[str]) -> int:
     from mirada.export.onnx_folder import export_onnx, weights_of
     from mirada.store.checkpoint import load_model
 
-    loaded = load_model(Path(values.model).expanduser(), choose_device("cpu"))
-    out = Path(values.out).expanduser()
+    loaded = load_model(expanded(values.model), choose_device("cpu"))
+    out = expanded(values.out)
     if values.to == "onnx":
         export_onnx(loaded, out, values.precision, say=say)
     else:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from mirada.cli import say
 from mirada.cli.flags import collect, positive
 from mirada.cli.pairs import add_pairs, read_pairs
 from mirada.errors import ConfigError, DataError
+from mirada.files import expanded
 
 T = TypeVar("T")
 
@@ -67,9 +67,9 @@ def _further(values: argparse.Namespace, lines: Sequence[int]) -> list[list[str]
             raise ConfigError(f"--reference-{flag} goes with --{kind}, whose {flag}s it names")
     if values.reference_column:
         columns = parse_columns(values.reference_column)
-        found = references_in_rows(tsv, read_lines(Path(tsv)), columns)
+        found = references_in_rows(tsv, read_lines(expanded(tsv)), columns)
     elif values.reference_key:
-        found = references_in_records(jsonl, read_lines(Path(jsonl)), values.reference_key)
+        found = references_in_records(jsonl, read_lines(expanded(jsonl)), values.reference_key)
     else:
         return [[] for _ in lines]
     return [found[line - 1] for line in lines]
@@ -81,7 +81,7 @@ def items_of_references(values: argparse.Namespace, hypotheses: Sequence[str]) -
 
     source = vars(values)["data.src"]
     names = [*values.ref, *([source] if source else [])]
-    sides = [read_lines(Path(name)) for name in names]
+    sides = [read_lines(expanded(name)) for name in names]
     for name, side in zip(names, sides, strict=True):
         if len(side) != len(hypotheses):
             raise DataError(f"{values.hyp} has {len(hypotheses)} lines and {name} has {len(side)}; they must be equal")
@@ -126,7 +126,7 @@ def _names(values: argparse.Namespace, what: str, items: Items) -> list[str]:
     tsv = vars(values)["data.tsv"]
     if not tsv:
         raise ConfigError(f"--{what}-column counts columns of --tsv; beside other files give --{what}s FILE")
-    rows = [line.split("\t") for line in read_lines(Path(tsv))]
+    rows = [line.split("\t") for line in read_lines(expanded(tsv))]
     for line in items.lines:
         if column > len(rows[line - 1]):
             raise DataError(f"{tsv}:{line}: {len(rows[line - 1])} columns, and --{what}-column is {column}")
@@ -136,7 +136,7 @@ def _names(values: argparse.Namespace, what: str, items: Items) -> list[str]:
 def _lines_of(path: str, items: Items) -> list[str]:
     from mirada.data.corpus import read_lines
 
-    lines = read_lines(Path(path))
+    lines = read_lines(expanded(path))
     if len(lines) != items.total:
         raise DataError(f"{path} has {len(lines)} lines for {items.total} lines of pairs; they must be equal")
     return [lines[line - items.first] for line in items.lines]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mirada.cli.flags import add_options
 from mirada.config.options import DataConfig
 from mirada.data.corpus import Corpus, read_files, required_files
 from mirada.errors import ConfigError
+from mirada.files import expanded
 
 FILES = ("src", "tgt", "tsv", "jsonl")
 FORMAT = ("source_column", "target_column", "source_key", "target_key")
@@ -36,7 +36,7 @@ def pair_options(options: Mapping[str, Any], model: str | None = None) -> DataCo
     from mirada.config.configfile import parse
     from mirada.store.folder import read_config
 
-    known = read_config(Path(model)).data if model else DataConfig()
+    known = read_config(expanded(model)).data if model else DataConfig()
     own = {name: getattr(known, name) for name in FORMAT} if known.source_parts > 1 else {}
     return parse({"data": {**own, **options}}).data
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from mirada.cli.flags import Parser
+from mirada.files import expanded
 
 EPILOG = """examples:
   mirada push runs/luong ana/luong-en-es
@@ -30,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:
     from mirada.errors import ModelFolderError
     from mirada.hub import push
 
-    folder = Path(values.model).expanduser()
+    folder = expanded(values.model)
     if not (folder / "config.yaml").is_file():
         raise ModelFolderError(f"{folder}: not a model folder (config.yaml is missing)")
     card = model_card(folder, values.name.split("@")[0], values.lang)

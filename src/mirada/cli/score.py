@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mirada.cli.flags import Parser, add_models, collect, ensemble_mode, positive
 from mirada.cli.pairs import add_pairs, read_pairs
+from mirada.cli.streams import data_output
 
 if TYPE_CHECKING:
     from mirada.translator import Scored
@@ -35,6 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
     add_pairs(parser)
     values = parser.read(arguments)
+    output = data_output()
 
     from mirada.loading import load
 
@@ -43,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
     translator = load(values.models, device=values.device, ensemble_mode=mode)
     scored = translator.score(pairs.sources, pairs.targets, batch_size=values.batch_size)
     for line, found in zip(pairs.lines, scored, strict=True):
-        print(_as_json(line, found) if values.tokens else f"{found.log_probability:.6f}")
+        print(_as_json(line, found) if values.tokens else f"{found.log_probability:.6f}", file=output)
     return 0
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_fields, given
 from mirada.errors import ConfigError
+from mirada.files import expanded
 
 EPILOG = """examples:
   mirada serve runs/luong                                       # then open http://127.0.0.1:8080
@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     fields = {name: field for name, field in ServeConfig.model_fields.items() if name != "models"}
     add_fields(parser, "serve", fields)
     values = parser.read(arguments)
-    from_file = load_serving(Path(values.config).expanduser()) if values.config else {}
+    from_file = load_serving(expanded(values.config)) if values.config else {}
     models = {"models": tuple(values.model)} if values.model else {}
     settings = parse_serving({**from_file, **given(values, "serve", fields), **models})
     try:

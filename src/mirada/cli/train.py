@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.config.configfile import load_yaml, parse
 from mirada.escape import terminal
+from mirada.files import expanded
 
 EPILOG = """examples:
   mirada train --src train.en --tgt train.es --model-dir runs/luong --decoder luong --score general
@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
     for block in ("data", "model", "training", "search"):
         add_options(parser, block)
     values = parser.read(arguments)
-    base = load_yaml(Path(values.config)) if values.config else {}
+    base = load_yaml(expanded(values.config)) if values.config else {}
     options = collect(values, base)
     if values.model_dir:
         options["model_dir"] = values.model_dir

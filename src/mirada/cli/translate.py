@@ -10,15 +10,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, number_or_auto, positive
 from mirada.cli.remarks import Remarks, remark, say_remarks
+from mirada.cli.streams import data_output
 from mirada.errors import ConfigError, DataError
-from mirada.files import text_stream, unwritable
+from mirada.files import expanded, text_stream, unwritable
 
 if TYPE_CHECKING:
     from mirada.cli.remote import Remote
@@ -121,7 +121,7 @@ def _prefixes(path: str | None, stack: ExitStack) -> Iterator[str] | None:
     from mirada.data.arriving import line_blocks
     from mirada.data.corpus import open_text
 
-    stream = stack.enter_context(open_text(Path(path)))
+    stream = stack.enter_context(open_text(expanded(path)))
     return chain.from_iterable(line_blocks(stream, path))
 
 
@@ -138,7 +138,7 @@ def _write(file: TextIO, lines: list[str], name: str | None) -> None:
 
 @contextmanager
 def _writable(name: str) -> Iterator[TextIO]:
-    file = text_stream(Path(name))
+    file = text_stream(expanded(name))
     try:
         yield file
     finally:
@@ -219,9 +219,9 @@ def _open(values: argparse.Namespace, stack: ExitStack) -> tuple[Iterator[list[s
     from mirada.data.arriving import line_blocks
     from mirada.data.corpus import open_text
 
-    stream: BinaryIO = stack.enter_context(open_text(Path(values.input))) if values.input else _plain_input()
+    stream: BinaryIO = stack.enter_context(open_text(expanded(values.input))) if values.input else _plain_input()
     _refuse_same(stream, [path for path in (values.output, values.save_attention) if path])
-    output = stack.enter_context(_writable(values.output)) if values.output else _plain_output()
+    output = stack.enter_context(_writable(values.output)) if values.output else data_output("give --output")
     return line_blocks(stream, values.input or "standard input"), output
 
 
@@ -240,20 +240,12 @@ def _refuse_same(stream: BinaryIO, paths: list[str]) -> None:
     with suppress(OSError):  # a stream in memory has no file
         known.append(os.fstat(stream.fileno()))
     for path in paths:
-        if not Path(path).is_file():
+        if not expanded(path).is_file():
             continue
         found = os.stat(path)
         if any(os.path.samestat(found, other) for other in known):
             raise ConfigError(f"{path}: given twice, to be read and written or to be written by two; choose another")
         known.append(found)
-
-
-def _plain_output() -> TextIO:
-    """Standard output as UTF-8 with bare newlines, whatever the system's habit."""
-    if sys.stdout is None:
-        raise ConfigError("standard output is closed; give --output")
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    return sys.stdout
 
 
 def _line(

@@ -23,7 +23,7 @@ from mirada.data.checks.misalignment import describe_counts
 from mirada.data.references import references_in
 from mirada.data.rows import Row, find_columns, is_blank, parse_json, parse_tsv
 from mirada.errors import ConfigError, DataError
-from mirada.files import refuse_endless
+from mirada.files import expanded, refuse_endless
 
 BOM = b"\xef\xbb\xbf"
 # What a file that is no UTF-8 text often is, told by its first bytes, and what to do about it.
@@ -259,7 +259,7 @@ def chosen_files(config: DataConfig, *, dev: bool = False) -> Files | None:
     if not names:
         return None
     kind: Literal["text", "tsv", "jsonl"] = "tsv" if "tsv" in names else "jsonl" if "jsonl" in names else "text"
-    return Files(kind, tuple(Path(given[name]).expanduser() for name in names))
+    return Files(kind, tuple(expanded(given[name]) for name in names))
 
 
 def required_files(config: DataConfig, what: str) -> Files:

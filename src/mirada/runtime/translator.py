@@ -15,6 +15,7 @@ from mirada.config.options import SearchConfig
 from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import EOS
 from mirada.errors import DataError
+from mirada.files import expanded
 from mirada.runtime.beam import beam_search
 from mirada.runtime.engine import Engine
 from mirada.runtime.folder import Exported, read
@@ -56,7 +57,7 @@ def load(folder: str | Path, *, workers: int | None = None) -> Translator:
 
     `workers` batches are searched at once (None: one for each core, up to 8).
     """
-    where = Path(folder).expanduser()
+    where = expanded(folder)
     return Translator(read(where), where, workers=workers)
 
 

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from mirada.config.serving import ServeConfig
 from mirada.errors import ConfigError, ModelFolderError
+from mirada.files import expanded
 from mirada.hub import located
 from mirada.models import build_model
 from mirada.serving.schemas import ModelAnswer
@@ -33,8 +34,8 @@ def places(settings: ServeConfig) -> dict[str, Place]:
     found: dict[str, Place] = {}
     for model in settings.models:
         name, equals, folder = model.partition("=")
-        path = Path(located(folder if equals else model)).expanduser()
-        name = name if equals else Path(model).expanduser().resolve().name
+        path = expanded(located(folder if equals else model))
+        name = name if equals else expanded(model).resolve().name
         if name in found:
             raise ConfigError(f"models: two are named {name!r}; give one another name: NAME={path}")
         found[name] = Place(name, path, UNKNOWN, UNKNOWN)

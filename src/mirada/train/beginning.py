@@ -14,6 +14,7 @@ from mirada.data.parts import SourceTokenizer
 from mirada.data.preparing import Tokenizers
 from mirada.data.vectors import read_vectors
 from mirada.errors import ConfigError, TrainingError
+from mirada.files import expanded
 from mirada.hub import located
 from mirada.models import build_model
 from mirada.store import checkpoint
@@ -47,7 +48,7 @@ def adopt(config: Config, folder: Path) -> Config:
 
 def origin(name: str) -> Path:
     """The folder of the model to begin with: a path, or hf:USER/NAME."""
-    return Path(located(name)).expanduser()
+    return expanded(located(name))
 
 
 def first_tokenizers(config: Config, corpus: Corpus) -> Tokenizers:
@@ -70,7 +71,7 @@ def begin(config: Config, model: nn.Module, tokenizers: Tokenizers) -> list[str]
     for side, name in enumerate(("source", "target")):
         path = (config.training.source_embeddings, config.training.target_embeddings)[side]
         if path:
-            notes.append(_from_vectors(config, model, tokenizers, name, Path(path).expanduser()))
+            notes.append(_from_vectors(config, model, tokenizers, name, expanded(path)))
     return notes
 
 

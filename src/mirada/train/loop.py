@@ -21,7 +21,7 @@ from mirada.data.batches import Batch, collate, pair_lengths, plan
 from mirada.data.preparing import encode_epoch
 from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
-from mirada.files import locked, remove_unused
+from mirada.files import expanded, locked, remove_unused
 from mirada.store import checkpoint, resume
 from mirada.store.progress import judged_by, tells_nothing
 from mirada.train.batch_loss import batch_loss
@@ -71,7 +71,7 @@ def train(config: Config, *, monitor: Monitor | None = None) -> Result:
 @contextmanager
 def _own_folder(config: Config) -> Iterator[Path]:
     """The folder to train into, held for this training; one that was made for nothing is taken away again."""
-    folder = Path(config.model_dir).expanduser()
+    folder = expanded(config.model_dir)
     made = [part for part in (folder, *folder.parents) if not part.exists()]
     try:
         str(folder).encode()

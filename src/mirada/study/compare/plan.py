@@ -14,6 +14,7 @@ from mirada.errors import ConfigError
 from mirada.evaluation.compare import TASK_METRICS
 from mirada.evaluation.metrics import resolve
 from mirada.evaluation.units import Units
+from mirada.files import expanded
 from mirada.store import checkpoint
 from mirada.study.compare import items
 from mirada.study.compare.jobs import SystemRun
@@ -154,7 +155,7 @@ def _plan_models(request: ComparisonRequest) -> Plan:
     files = chosen_files(test)
     if files is None:
         raise ConfigError("--models needs test pairs: give --test-src and --test-tgt, or --test-tsv, or --test-jsonl")
-    configs = {path: checkpoint.read_config(Path(path)) for path in request.models}
+    configs = {path: checkpoint.read_config(expanded(path)) for path in request.models}
     corpus = read_files(files, test)
     gold = _gold(request, corpus)
     found = items.to_items(corpus, multi_reference=request.multi_reference, gold=gold)
