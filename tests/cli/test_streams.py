@@ -136,7 +136,6 @@ def test_an_unknown_users_home_is_one_line_for_every_path(model_folder, tmp_path
         ["train", "--tsv", pairs, "--model-dir", nobody],
         ["train", "--tsv", pairs, "--model-dir", tmp_path / "m", "--init-from", nobody],
         ["train", "--tsv", pairs, "--dev-tsv", pairs, "--model-dir", tmp_path / "m", "--source-embeddings", nobody],
-        ["serve", nobody],
         ["serve", model_folder, "--config", nobody],
     ):
         ran = mirada(*given, given="the cat\n")
