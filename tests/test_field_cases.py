@@ -430,7 +430,7 @@ def test_case_25_a_misspelt_option_is_met_by_the_right_one(model_folder, tmp_pat
         config.write_text(text, encoding="utf-8")
         assert refusal("train", config) == f"{config}: {message}"
     flag = refusal("translate", model_folder, "--beamsize", 3)
-    assert flag == "unknown argument '--beamsize'; did you mean '--beam-size'?; see `mirada translate --help`"
+    assert flag == "unknown argument '--beamsize'; did you mean '--beam-size'?; see `mirada translate --help-all`"
     bad = tmp_path / "bad.tsv"
     bad.write_bytes(b"a\tb\nc\nd\t\xff\n")
     assert refusal("train", "--tsv", bad) == f"{bad}:3: byte 0xff at column 3 is not UTF-8; {CONVERT}"

@@ -14,6 +14,7 @@ import pytest
 import tiny
 from cli_tools import ENVIRONMENT, Ran, command, mirada, one_line, process, refusal, works, write, write_pairs
 from mirada.cli import COMMANDS
+from mirada.config.configfile import BLOCKS
 from mirada.translator import load
 
 HEAVY = {"torch", "numpy", "pydantic", "yaml", "rich", "tokenizers", "safetensors", "sacrebleu"}
@@ -45,10 +46,44 @@ def test_help_of_the_commands_loads_no_torch():
 
 
 def test_help_tells_every_option_its_default_and_its_values():
-    text = works("train", "--help").output
+    text = works("train", "--help-all").output
     words = " ".join(text.split())
-    assert "--model.hidden-size N width of the recurrent decoder's state (unless given: by the pairs) [512]" in words
-    assert "--model.decoder classic|bahdanau|luong|transformer\n" in text
+    assert "--hidden-size N width of the recurrent decoder's state (unless given: by the pairs) [512]" in words
+    assert "--decoder classic|bahdanau|luong|transformer\n" in text
+    for block, options in BLOCKS.items():
+        for name in options.model_fields:
+            assert len(re.findall(rf"^  --{name.replace('_', '-')}[, ]", text, re.MULTILINE)) == (block != "serve"), (
+                name
+            )
+
+
+def test_help_shows_examples_and_the_usual_options_first():
+    short, everything = (works("train", flag).output for flag in ("--help", "--help-all"))
+    assert short.index("examples:") < short.index("positional arguments:") < short.index("\n  --src")
+    assert "--model-dir" in short
+    assert "--plateau-patience" in everything
+    assert "--plateau-patience" not in short
+    hidden = len(re.findall("^  --", everything, re.MULTILINE)) - len(re.findall("^  --", short, re.MULTILINE))
+    assert f"{hidden} more options: mirada train --help-all\n" in short
+    assert "more options" not in works("average", "--help").output
+    assert "training pairs" not in works("score", "--help-all").output
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("train --lr 3", "unknown argument '--lr'; did you mean '--learning-rate'?; see `mirada train --help-all`"),
+        ("train --source a", "unknown argument '--source'; did you mean '--src'?; see `mirada train --help-all`"),
+        ("train --attention dot", "unknown argument '--attention'; did you mean '--score'?; see `mirada train"),
+        ("explain model how are you", "unknown argument 'are'; a text of several words stands in quotes; see"),
+        ("translate two", "two: a file, expected a model folder; texts to translate are read from standard input"),
+        ("translate model/model.safetensors", "model/model.safetensors: a file of a model; give its folder, model"),
+        ("translate .", ".: not a model folder (config.yaml is missing; it holds the models model)"),
+    ],
+)
+@one_model
+def test_what_a_person_would_type_next_is_answered(line, answer, folder):
+    assert refusal(*line.split(), given="a\n").startswith(answer)
     assert works("--help").output == works("help").output == works("-h").output
 
 
@@ -57,7 +92,7 @@ def test_no_command_is_a_mistake_that_help_answers():
 
 
 def test_version():
-    assert works("--version").output == f"mirada {version('mirada')}\n"
+    assert works("--version").output == works("version").output == f"mirada {version('mirada')}\n"
     assert process("--version") == works("--version")
 
 
@@ -81,7 +116,7 @@ TRAIN = "train --model-dir new "
 MISTAKES = {
     "trian": "unknown command 'trian'; did you mean 'train'?; `mirada --help` lists them",
     "data chekc": "unknown action 'chekc'; did you mean 'check'?; `mirada data` knows make, check and invent",
-    "train --hiden-size 4": "unknown argument '--hiden-size'; did you mean '--hidden-size'?; see `mirada train --help`",
+    "train --hiden-size 4": "unknown argument '--hiden-size'; did you mean '--hidden-size'?; see `mirada train --help-all`",
     "translate": "give a model folder, or --server URL; see `mirada translate --help`",
     "train --hidden-size": "argument --hidden-size/--model.hidden-size: expected one argument; see ",
     TRAIN + "--hidden-size big": "options: model.hidden_size: input should be a valid integer",
@@ -99,7 +134,7 @@ MISTAKES = {
     TRAIN + "worse.yaml": "worse.yaml:2: not valid YAML (",
     "train --model-dir two --tsv two": "two: cannot be made (File exists); choose another --model-dir",
     "translate none": "none: no such model folder",
-    "translate two": "two: no such model folder",
+    "translate two": "two: a file, expected a model folder; texts",
     "translate empty": "empty: not a model folder (config.yaml is missing)",
     "translate model --input none": "none: no such file",
     "translate model --input empty": "empty: is a directory, expected a file",

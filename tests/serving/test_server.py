@@ -123,7 +123,7 @@ def test_a_port_that_is_taken(folders):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--prot", "1"), "unknown argument '--prot'; did you mean '--port'?; see `mirada serve --help`"),
+        (("--prot", "1"), "unknown argument '--prot'; did you mean '--port'?; see `mirada serve --help-all`"),
         (("--port", "99999"), "options: port: input should be less than or equal to 65535 (got '99999')"),
         (("--log-format", "xml"), "options: log_format: input should be 'text' or 'json' (got 'xml')"),
     ],

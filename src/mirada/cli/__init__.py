@@ -133,7 +133,7 @@ def _dispatch(arguments: list[str]) -> int:
         commands = "\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())
         print(HELP.format(commands=commands), end="")
         return 0 if arguments else 2
-    if arguments[0] == "--version":
+    if arguments[0] in ("--version", "version"):
         print(f"mirada {version('mirada')}")
         return 0
     name, rest = arguments[0], arguments[1:]

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirada.cli.flags import Parser, add_options, collect
-from mirada.cli.pairs import FILES, FORMAT, pair_options, refuse_ignored
+from mirada.cli.pairs import FILES, FORMAT, PAIRS, pair_options, refuse_ignored
 from mirada.cli.streams import data_output
 from mirada.errors import ConfigError
 from mirada.files import expanded
@@ -107,7 +107,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print links and report as JSON")
     parser.add_argument("--batch-size", type=int, default=64, help="pairs forced together [64]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
-    add_options(parser, "data", only=(*FILES, *FORMAT, *DEV))
+    add_options(parser, "data", only=(*FILES, *FORMAT, *DEV), meaning=PAIRS)
     return parser.read(arguments)
 
 

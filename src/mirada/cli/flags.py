@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from mirada.cli import helping
 from mirada.config.configfile import BLOCKS
 from mirada.errors import ConfigError, suggestion
 from mirada.hub import located
 
 SHORT: Mapping[str, tuple[str, ...]] = {"beam_size": ("--beam",)}
+# What other toolkits call it.
+ELSEWHERE = {
+    "--lr": "--learning-rate",
+    "--source": "--src",
+    "--target": "--tgt",
+    "--attention": "--score",
+    "--rnn-size": "--hidden-size",
+    "--layers": "--enc-layers",
+    "--beams": "--beam-size",
+    "--num-beams": "--beam-size",
+    "--max-epoch": "--epochs",
+    "--save-dir": "--model-dir",
+    "--train-src": "--src",
+    "--train-tgt": "--tgt",
+    "--valid-src": "--dev-src",
+    "--valid-tgt": "--dev-tgt",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,8 +44,12 @@ class Parser(argparse.ArgumentParser):
             description=description,
             epilog=epilog,
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=helping.HelpFormatter,
         )
+
+    def format_help(self) -> str:
+        """The usual options; every one by --help-all."""
+        return helping.text(self, everything=False)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing usage and leaving."""
@@ -34,13 +57,23 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse; raises ConfigError for an unknown flag, naming the nearest valid one."""
+        if "--help-all" in arguments:
+            print(helping.text(self, everything=True), end="")
+            raise SystemExit(0)
         values, unknown = self.parse_known_args(_dashed(arguments))
         if unknown:
             flags = [flag for action in self._actions for flag in action.option_strings]
             wrong = unknown[0].split("=")[0]
-            near = suggestion(wrong, flags) if wrong.startswith("-") else ""
-            raise ConfigError(f"unknown argument {wrong!r}{near}; see `{self.prog} --help`")
+            raise ConfigError(f"unknown argument {wrong!r}{_meant(wrong, flags)}; see `{self.prog} --help-all`")
         return values
+
+
+def _meant(wrong: str, flags: Sequence[str]) -> str:
+    """`; did you mean …?` for a flag; for a bare word that it belongs into quotes."""
+    if not wrong.startswith("-"):
+        return "; a text of several words stands in quotes" if "--verify" in flags else ""
+    known = ELSEWHERE.get(wrong.replace("_", "-"))
+    return f"; did you mean {known!r}?" if known in flags else suggestion(wrong, flags)
 
 
 def positive(text: str) -> int:
@@ -73,18 +106,32 @@ def number_or_auto(text: str) -> int | None:
     return None if text == "auto" else positive(text)
 
 
-def add_options(parser: argparse.ArgumentParser, block: str, *, only: Sequence[str] | None = None) -> None:
-    """Add a flag for each option of a block: `--hidden-size` and, for clarity, `--model.hidden-size`."""
+def add_options(
+    parser: argparse.ArgumentParser,
+    block: str,
+    *,
+    only: Sequence[str] | None = None,
+    meaning: Mapping[str, str] | None = None,
+) -> None:
+    """Add a flag for each option of a block: `--hidden-size` and, for clarity, `--model.hidden-size`.
+
+    `meaning`: what options are in this command, where that is not what they are in a training.
+    """
     fields = BLOCKS[block].model_fields
-    add_fields(parser, block, {name: fields[name] for name in fields if only is None or name in only})
+    add_fields(parser, block, {name: fields[name] for name in fields if only is None or name in only}, meaning or {})
 
 
-def add_fields(parser: argparse.ArgumentParser, block: str, fields: Mapping[str, FieldInfo]) -> None:
+def add_fields(
+    parser: argparse.ArgumentParser,
+    block: str,
+    fields: Mapping[str, FieldInfo],
+    meaning: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Add a flag for each of these fields."""
     group = parser.add_argument_group(f"{block} options")
     for name, field in fields.items():
         flags = [f"--{name.replace('_', '-')}", f"--{block}.{name.replace('_', '-')}", *SHORT.get(name, ())]
-        text = f"{field.description} [{_default(field)}]".replace("%", "%%")
+        text = f"{meaning.get(name, field.description)} [{_default(field)}]".replace("%", "%%")
         if _is_switch(field):
             group.add_argument(*flags, dest=f"{block}.{name}", help=text, nargs="?", const="true", metavar="true|false")
         else:

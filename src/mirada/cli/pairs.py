@@ -14,11 +14,17 @@ from mirada.files import expanded
 
 FILES = ("src", "tgt", "tsv", "jsonl")
 FORMAT = ("source_column", "target_column", "source_key", "target_key")
+# What these are where nothing is trained.
+PAIRS = {
+    "src": "source side, one sentence a line (.gz, .xz too)",
+    "tsv": "pairs as tab-separated columns, instead of --src/--tgt",
+    "jsonl": "pairs as JSON lines, instead of --src/--tgt",
+}
 
 
 def add_pairs(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name one set of pairs."""
-    add_options(parser, "data", only=FILES + FORMAT)
+    add_options(parser, "data", only=FILES + FORMAT, meaning=PAIRS)
 
 
 def read_pairs(options: Mapping[str, Any], model: str | None = None) -> Corpus:

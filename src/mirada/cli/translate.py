@@ -77,6 +77,8 @@ def run(arguments: Sequence[str]) -> int:
             with_attention=with_attention,
             prefixes=prefixes,
         )
+        if values.input is None and sys.stdin is not None and sys.stdin.isatty():
+            say("type a line and Enter for its translation; Ctrl-D ends")
         remarks = Remarks(0, 0, 0)
         for outputs in lines:
             numbered = [(number, found) for number, row in enumerate(outputs, start=remarks.lines) for found in row]

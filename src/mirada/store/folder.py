@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from mirada.config import configfile
@@ -14,10 +15,29 @@ CONFIG = "config.yaml"
 def read_config(folder: Path) -> Config:
     """The options of a model folder; raises ModelFolderError if there are none."""
     if not folder.is_dir():
-        raise ModelFolderError(f"{folder}: no such model folder")
+        raise ModelFolderError(_no_folder(folder))
     if not (folder / CONFIG).is_file():
-        raise ModelFolderError(f"{folder}: not a model folder ({CONFIG} is missing)")
+        raise ModelFolderError(f"{folder}: not a model folder ({CONFIG} is missing{_holds(folder)})")
     try:
         return configfile.load(folder / CONFIG, stored=True)
     except ConfigError as error:
         raise ModelFolderError(str(error)) from None
+
+
+def _no_folder(folder: Path) -> str:
+    """What stands here instead of a model folder, and what to do."""
+    if folder.is_file() and (folder.parent / CONFIG).is_file():
+        return f"{folder}: a file of a model; give its folder, {folder.parent}"
+    if folder.exists():
+        return f"{folder}: a file, expected a model folder; texts to translate are read from standard input or --input"
+    if len(str(folder).split()) > 1:
+        return f"{folder}: no such model folder; the model comes first, then what to do with it"
+    return f"{folder}: no such model folder"
+
+
+def _holds(folder: Path) -> str:
+    """`; it holds the models a, b` where folders below are models."""
+    with suppress(OSError):
+        models = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
+        return f"; it holds the models {', '.join(models[:5])}{' …' if len(models) > 5 else ''}" if models else ""
+    return ""
