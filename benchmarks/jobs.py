@@ -1,9 +1,9 @@
-"""Real jobs from files to figures: `python -m benchmarks.jobs run RECIPE …`, `python -m benchmarks.jobs report`.
+"""Real jobs from files to figures: `python -m benchmarks.jobs run RECIPE …`, then `test RECIPE …`, then `report`.
 
 A recipe (benchmarks/recipes/*.yaml) names a job's files, how they are made, the command with no options, the tuned one,
-and what they are measured by. `run` makes the files, trains, measures dev, and with --test the test set, once: a
-second reading of it is refused. Each run adds a row to docs/jobs.jsonl; `report` writes docs/jobs.md from the rows, and
-nothing else is in it.
+and what they are measured by. `run` makes the files, trains, measures dev and adds a row to docs/jobs.jsonl; `test`
+measures the test set with the model of the last run, once: a second reading is refused. `report` writes docs/jobs.md
+from the rows, and nothing else is in it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,13 @@ Row = dict[str, Any]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one recipe, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("run", "report"))
+    parser.add_argument("action", choices=("run", "test", "report"))
     parser.add_argument("recipe", nargs="*", help="names of files in benchmarks/recipes, without .yaml [all]")
     parser.add_argument("--column", choices=COLUMNS, default="plain", help="the command with no options, or the tuned")
     parser.add_argument("--data", type=Path, default=Path("shared/data"), help="folder of the data sets")
     parser.add_argument("--work", type=Path, default=Path("runs/jobs"), help="folder of files and models")
     parser.add_argument("--rows", type=Path, default=ROWS, help="where results go [docs/jobs.jsonl]")
     parser.add_argument("--into", type=Path, default=PAGE, help="the page [docs/jobs.md]")
-    parser.add_argument("--test", action="store_true", help="measure the test set too, which is done once")
     given = parser.parse_args(arguments)
     every = [load(path.stem) for path in sorted(RECIPES.glob("*.yaml"))]
     if given.action == "report":
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def attempt(recipe: Recipe, given: argparse.Namespace) -> int:
     """Run one recipe; what stops it is said, and does not stop the others."""
     try:
-        run(recipe, given)
+        (run if given.action == "run" else test)(recipe, given)
     except SystemExit as stop:
         print(stop, file=sys.stderr)
         return 1
@@ -81,11 +80,6 @@ def read_rows(path: Path) -> list[Row]:
 
 def run(recipe: Recipe, given: argparse.Namespace) -> None:
     """Make the files, train, measure, and add a row; raises SystemExit for what goes wrong."""
-    before = [row for row in read_rows(given.rows) if (row["job"], row["column"]) == (recipe["name"], given.column)]
-    if given.test and any(row.get("test") for row in before):
-        raise SystemExit(
-            f"{recipe['name']} {given.column}: the test set has been read already; dev chooses, test tells"
-        )
     work = given.work / recipe["name"]
     make_files(recipe, given.data, work)
     shutil.rmtree(work / given.column, ignore_errors=True)  # a training that is gone on with takes no time
@@ -97,14 +91,27 @@ def run(recipe: Recipe, given: argparse.Namespace) -> None:
     spent = {"minutes": (time.monotonic() - start) / 60, "cpu_minutes": (processor_seconds() - busy) / 60}
     row: Row = {"job": recipe["name"], "column": given.column, "command": command}
     row |= {name: round(minutes, 1) for name, minutes in spent.items()}
-    for part in ("dev", *(("test",) if given.test else ())):
-        row[part] = evaluate(recipe, given.column, part, work)
+    row["dev"] = evaluate(recipe, given.column, "dev", work)
     row |= {"when": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(), "machine": machine()}
     given.rows.parent.mkdir(parents=True, exist_ok=True)
     with given.rows.open("a", encoding="utf-8", newline="\n") as file:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
     shown = {one["metric"]: round(one["value"], 2) for one in row["dev"]["metrics"]}
     print(f"{recipe['name']} {given.column}: dev {shown}, {row['minutes']} minutes", flush=True)
+
+
+def test(recipe: Recipe, given: argparse.Namespace) -> None:
+    """Measure the test set with the model of the last run; raises SystemExit if there is none, or it was read."""
+    rows, name = read_rows(given.rows), f"{recipe['name']} {given.column}"
+    own = [row for row in rows if (row["job"], row["column"]) == (recipe["name"], given.column)]
+    if any(row.get("test") for row in own):
+        raise SystemExit(f"{name}: the test set has been read already; dev chooses, test tells")
+    if not own:
+        raise SystemExit(f"{name}: not run yet")
+    own[-1]["test"] = evaluate(recipe, given.column, "test", given.work / recipe["name"])
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    given.rows.write_text("".join(lines), encoding="utf-8", newline="\n")
+    print(f"{name}: test read", flush=True)
 
 
 def make_files(recipe: Recipe, data: Path, work: Path) -> None:

@@ -55,16 +55,20 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_job_from_files_to_the_page(tiny, capsys):
     """Both columns run; the test set is read once; the page shows what the rows say, and nothing else."""
-    line = ["run", "--work", str(tiny / "work"), "--rows", str(tiny / "rows.jsonl")]
-    assert jobs.main(line) == 0
-    assert jobs.main([*line, "--column", "tuned", "--test"]) == 0
+    line = ["--work", str(tiny / "work"), "--rows", str(tiny / "rows.jsonl")]
+    assert jobs.main(["run", *line]) == 0
+    assert jobs.main(["test", *line, "--column", "tuned"]) == 1
+    assert jobs.main(["run", *line, "--column", "tuned"]) == 0
+    assert jobs.main(["test", *line, "--column", "tuned"]) == 0
     plain, tuned = jobs.read_rows(tiny / "rows.jsonl")
     assert (plain["column"], "test" in plain, tuned["column"], "test" in tuned) == ("plain", False, "tuned", True)
     assert len((tiny / "work" / "tiny" / "more.tsv").read_text().splitlines()) == 39
     assert [one["metric"] for one in tuned["test"]["metrics"]] == ["exact", "cer"]
     assert tuned["test"]["items"] == 150
-    assert jobs.main([*line, "--column", "tuned", "--test"]) == 1
-    assert "tiny tuned: the test set has been read already; dev chooses" in capsys.readouterr().err
+    assert jobs.main(["test", *line, "--column", "tuned"]) == 1
+    refused = capsys.readouterr().err
+    assert "tiny tuned: not run yet\n" in refused
+    assert "tiny tuned: the test set has been read already; dev chooses" in refused
     page = tiny / "jobs.md"
     assert jobs.main(["report", "--rows", str(tiny / "rows.jsonl"), "--into", str(page)]) == 0
     text = page.read_text(encoding="utf-8")

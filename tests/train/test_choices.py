@@ -112,7 +112,10 @@ def test_the_plan_is_said():
 )
 def test_the_metric_fits_the_targets(kind, targets, expected):
     config = parse({"data": {"target_tokenizer": kind}})
-    assert choose_metrics(config, targets).training.valid_metrics == expected
+    found = choose_metrics(config, targets, ()).training
+    assert found.valid_metrics == expected
+    assert found.early_stopping_metric == ("exact" if expected == ("exact",) else "loss")
+    assert choose_metrics(config, targets, {"early_stopping_metric"}).training.early_stopping_metric == "loss"
 
 
 def test_a_metric_that_cannot_measure_does_not_judge():

@@ -51,7 +51,10 @@ class TrainingConfig(Block):
         (), description="metrics of dev output besides the loss, such as bleu or wer (unless given: by the targets)"
     )
     valid_sentences: int = Field(200, ge=1, description="dev sources translated for them, drawn by seed")
-    early_stopping_metric: str = Field("loss", description="what 'best' means: loss, or one of valid_metrics")
+    early_stopping_metric: str = Field(
+        "loss",
+        description="what 'best' means: loss, or one of valid_metrics (unless given: exact for symbols and words)",
+    )
     patience: int = Field(5, ge=1, description="validations without improvement before training stops")
     save_every: int | None = Field(None, ge=1, description="updates between resumable saves (default: each validation)")
     keep_best: int = Field(0, ge=0, le=1000, description="also keep the N best models, in MODEL_DIR/kept, to average")

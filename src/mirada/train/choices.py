@@ -5,7 +5,7 @@ The sizes are the field's habits for little data, not yet measured on several da
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -79,8 +79,12 @@ def _sized(model: ModelConfig, sizes: Recommended) -> tuple[ModelConfig, dict[st
         return changed(model, wanted), wanted
 
 
-def choose_metrics(config: Config, targets: Sequence[str]) -> Config:
-    """Report the metric that fits the targets: exact for symbols and single words, BLEU and chrF for texts."""
+def choose_metrics(config: Config, targets: Sequence[str], given: Collection[str]) -> Config:
+    """Report the metric that fits the targets: exact for symbols and single words, BLEU and chrF for texts.
+
+    Where it is exact, and nothing else is `given`, that also says which model is the best: with little data the loss
+    rises again long before the outputs stop getting better (docs/training.md).
+    """
     kind, some = config.data.target_tokenizer, targets[:: max(1, len(targets) // 2000)]
     words = [text.split() for text in some]
     single = median(map(len, words)) < 2
@@ -89,7 +93,9 @@ def choose_metrics(config: Config, targets: Sequence[str]) -> Config:
     symbols = single and short if kind == "char" else kind == "word" and (single or few)
     metrics = ("exact",) if symbols else ("bleu", "chrf")
     usable = [name for name in metrics if not cannot_measure(name, [[text] for text in some])]
-    values = {"valid_metrics": usable}
+    values: dict[str, Any] = {"valid_metrics": usable}
+    if usable == ["exact"] and "early_stopping_metric" not in given:
+        values["early_stopping_metric"] = "exact"
     return changed(config, {"training": changed(config.training, values).model_dump()})
 
 

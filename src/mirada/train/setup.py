@@ -105,7 +105,7 @@ def _in_force(config: Config, folder: Path, corpora: Corpora) -> tuple[Config, l
     config, sizes = choose(config, len(corpora[0]))
     notes = [*prepare.choices(config, corpora), *sizes]
     config = prepare.resolve(config, corpora)
-    return config if "valid_metrics" in given else choose_metrics(config, corpora[0].targets), notes
+    return config if "valid_metrics" in given else choose_metrics(config, corpora[0].targets, given), notes
 
 
 def _model(config: Config, tokenizers: Tokenizers, *, fresh: bool) -> tuple[AnyModel, list[str]]:
