@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from mirada.config.data import DataConfig
 from mirada.corpora.grammar import make_splits
 from mirada.data.choices import choose_tokens, choose_vocab_size, measure
+from mirada.data.corpus import Corpus
+from mirada.data.preparing import choose, resolve
 
 DATA = Path("/work/shared/data")
 LETTERS = "abcdefghijklmnop"
@@ -81,20 +84,55 @@ def test_the_reason_tells_what_was_seen():
 
 
 def test_fewer_subwords_for_less_data():
-    assert [choose_vocab_size(lines) for lines in (0, 2000, 2004, 20_000, 32_000, 10**6)] == [
-        500, 500, 501, 5000, 8000, 8000,
-    ]  # fmt: skip
+    words = (0, 22_500, 22_545, 225_000, 360_000, 10**7)
+    assert [choose_vocab_size(count) for count in words] == [500, 500, 501, 5000, 8000, 8000]
+
+
+def test_the_size_is_that_of_the_text_and_not_of_the_lines():
+    """The same words in a hundredth of the lines make the same vocabulary; sides that are spelled have no part."""
+    words = [f"{a}{b}{c}." for a in LETTERS for b in LETTERS for c in LETTERS] * 11  # 45,056
+    short = [" ".join(words[i : i + 4]) for i in range(0, len(words), 4)]
+    long = [" ".join(short[i : i + 100]) for i in range(0, len(short), 100)]
+    for lines in (short, long):
+        corpus = Corpus(lines, lines, list(range(1, len(lines) + 1)), [], "text")
+        chosen = choose(DataConfig(), (corpus, corpus))
+        assert (chosen.words, chosen.size) == (45_056, 1001)
+        assert "subwords: 1,001 entries (45,056 words a side, some fifty for each); --vocab-size" in chosen.notes()[-1]
+        assert resolve(DataConfig(), chosen).vocab_size == 1001
+        given = DataConfig(vocab_size=77)
+        assert resolve(given, choose(given, (corpus, corpus))).vocab_size == 77
+        half = Corpus(lines, ["yes"] * len(lines), corpus.lines, [], "answers")
+        assert choose(DataConfig(target_tokenizer="word"), (half, half)).size == 1001
+        assert choose(DataConfig(tokenizer="word"), (half, half)).size is None
+        shared = choose(DataConfig(share_vocab=True), (half, half))
+        assert shared.size == choose_vocab_size((45_056 + len(lines)) // 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "places", "size"),
+    [
+        ("scitldr_a/train.tsv.gz", (2, 3), 3939),  # 1,992 abstracts of 160 words: 500 by the lines
+        ("debian_synopsis/train.tsv.xz", (2, 3), 8000),
+        ("multi30k/train.{}.gz", ("en", "de"), 7415),  # 7,250 by the lines
+    ],
+)
+def test_sizes_of_real_sets(name, places, size):
+    if not (DATA / name.format(places[0])).exists():
+        pytest.skip(f"{DATA / name} is not there")
+    sides = [column(name.format(place), place if isinstance(place, int) else None, most=None) for place in places]
+    corpus = Corpus(*sides, list(range(1, len(sides[0]) + 1)), [], name)
+    assert choose(DataConfig(tokenizer="bpe"), (corpus, corpus)).size == size
 
 
 # Real sets
 
 
-def column(name: str, place: int | None) -> list[str]:
-    """A column of a file of the real sets, or whole lines; its first 20,000 lines."""
+def column(name: str, place: int | None, most: int | None = 20_000) -> list[str]:
+    """A column of a file of the real sets, or whole lines; its first lines."""
     path = DATA / name
     opened = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)
     with opened(path, "rt", encoding="utf-8") as stream:
-        lines = [line.rstrip("\n") for line in itertools.islice(stream, 20_000)]
+        lines = [line.rstrip("\n") for line in itertools.islice(stream, most)]
     return lines if place is None else [line.split("\t")[place] for line in lines]
 
 

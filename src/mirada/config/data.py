@@ -75,7 +75,7 @@ class DataConfig(Block):
     )
     target_tokenizer: TokenKind | None = Field(None, description="the target's tokens, where they differ")
     vocab_size: VocabSize | None = Field(
-        None, description="most entries of a vocabulary (default: subwords by the number of pairs, up to 8,000)"
+        None, description="most entries of a vocabulary (default: subwords by the amount of text, up to 8,000)"
     )
     vocab_min_freq: Count = Field(1, description="words and characters seen less often become <unk>")
     share_vocab: bool = Field(False, description="one vocabulary learned on both sides")

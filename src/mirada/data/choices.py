@@ -13,6 +13,7 @@ OFTEN = 10  # times each is seen, on average, in a closed set
 OFTEN_ALONE = 50  # the same where lines are single words: answers and tags, but no lemmas in all their forms
 UNSEEN = 0.005  # share of words outside a closed set, at most
 SHORT_LINE = 2.0  # words a line: names, lemmas, forms, or a writing without blanks
+WORDS_AN_ENTRY = 45  # running words for each entry of a subword vocabulary
 FEATURES = re.compile(r"[^\s;]+(;[^\s;]+)+")
 ATTACHED = re.compile(r"\w[.,!?;:…](\s|$)")  # punctuation as running text has it
 
@@ -81,9 +82,18 @@ def measure(lines: Sequence[str], dev: Sequence[str] | None = None) -> Words:
     )
 
 
-def choose_vocab_size(lines: int) -> int:
-    """Entries for subwords where none are asked for: fewer for little data (Ding et al. 2019), 8,000 at most."""
-    return max(500, min(8000, lines // 4))
+def count_words(lines: Iterable[str]) -> int:
+    """Running words, by blanks."""
+    return sum(len(line.split()) for line in lines)
+
+
+def choose_vocab_size(words: int) -> int:
+    """Entries for subwords where none are asked for, by the running words of a side.
+
+    Fewer for little text (Ding et al. 2019): so many that an entry is seen some fifty times, from 500 to 8,000. A line
+    may be a word or a page, so lines are not what counts.
+    """
+    return max(500, min(8000, words // WORDS_AN_ENTRY))
 
 
 def _some(lines: Sequence[str]) -> Sequence[str]:

@@ -12,7 +12,7 @@ from mirada.config.configfile import changed
 from mirada.config.data import DataConfig
 from mirada.data.batches import Encoded
 from mirada.data.bpe_dropout import Dropping
-from mirada.data.choices import Choice, choose_tokens, choose_vocab_size
+from mirada.data.choices import Choice, choose_tokens, choose_vocab_size, count_words
 from mirada.data.copying import encode_copying
 from mirada.data.corpus import Corpus, select
 from mirada.data.fitting import Fitted, fit, truncate
@@ -23,6 +23,7 @@ from mirada.errors import DataError
 
 ALL = 1_000_000  # words and characters: all of them, unless vocab_size says otherwise
 MANY_LEFT_OUT = 1 / 20
+SUBWORDS = ("bpe", "unigram")  # kinds whose vocabulary has a size to be chosen
 
 Corpora = tuple[Corpus, Corpus]
 Tokenizers = tuple[SourceTokenizer, Tokenizer]
@@ -44,17 +45,21 @@ class Choices(NamedTuple):
 
     source: tuple[Choice, ...]
     target: Choice
+    words: int = 0  # running words of a side that is cut into subwords; 0 where none is
+    size: int | None = None  # entries of the vocabularies of subwords, where they were chosen
 
     def notes(self) -> list[str]:
         """One line for each choice: what it is, why, and the option that says otherwise."""
         several = len(self.source) > 1
         named = [(f"source part {n}" if several else "source", own) for n, own in enumerate(self.source, start=1)]
         named.append(("target", self.target))
-        return [
+        told = [
             f"{name} tokens: {own.kind} ({own.reason}); --{name.split()[0]}-tokenizer says otherwise"
             for name, own in named
             if own.reason
         ]
+        about = f"{self.words:,} words a side, some fifty for each"
+        return told + ([f"subwords: {self.size:,} entries ({about}); --vocab-size says otherwise"] if self.size else [])
 
 
 def choose(data: DataConfig, corpora: Corpora) -> Choices:
@@ -64,22 +69,32 @@ def choose(data: DataConfig, corpora: Corpora) -> Choices:
     if data.share_vocab:
         sides = [[*corpus.sources, *corpus.targets] for corpus in corpora]
         both = _choose(data.source_tokenizer or data.tokenizer, sides[0], sides[1])
-        return Choices((both,), both)
+        return _with_size(data, Choices((both,), both), [train.sources] if both.kind in SUBWORDS else [], train.targets)
     parts = [split_parts(corpus.sources, count) for corpus in corpora]
     given = kinds if len(kinds) == count else kinds * count
     source = tuple(_choose(kind, *columns) for kind, *columns in zip(given, *parts, strict=True))
-    return Choices(source, _choose(data.target_tokenizer or data.tokenizer, train.targets, dev.targets))
+    target = _choose(data.target_tokenizer or data.tokenizer, train.targets, dev.targets)
+    cut = [column for choice, column in zip(source, parts[0], strict=True) if choice.kind in SUBWORDS]
+    return _with_size(data, Choices(source, target), cut, train.targets)
+
+
+def _with_size(data: DataConfig, choices: Choices, sources: Sequence[Sequence[str]], targets: Sequence[str]) -> Choices:
+    """Choose the size of vocabularies of subwords by the words of the sides that are cut into them, on average."""
+    sides = [sum(map(count_words, sources))] if sources else []
+    if choices.target.kind in SUBWORDS:
+        sides.append(count_words(targets))
+    words = sum(sides) // len(sides) if sides else 0
+    return choices._replace(words=words, size=choose_vocab_size(words) if sides and data.vocab_size is None else None)
 
 
 def _choose(given: str, train: Sequence[str], dev: Sequence[str]) -> Choice:
     return choose_tokens(train, dev) if given == "auto" else Choice(given, "")
 
 
-def resolve(data: DataConfig, choices: Choices, pairs: int) -> DataConfig:
+def resolve(data: DataConfig, choices: Choices) -> DataConfig:
     """Fill in what `auto` and the defaults leave to the data: kinds of tokens and sizes of vocabularies."""
     source, target = ",".join(choice.kind for choice in choices.source), choices.target.kind
-    subwords = {"bpe", "unigram"} & {*source.split(","), target}
-    size = data.vocab_size or (choose_vocab_size(pairs) if subwords else None)
+    size = data.vocab_size or choices.size
     return changed(data, {"source_tokenizer": source, "target_tokenizer": target, "vocab_size": size})
 
 

@@ -33,7 +33,7 @@ def choices(config: Config, corpora: Corpora) -> list[str]:
 def resolve(config: Config, corpora: Corpora) -> Config:
     """Fill in what `auto` and the defaults leave to the data: kinds of tokens, sizes of vocabularies, segments."""
     train = corpora[0]
-    data = preparing.resolve(config.data, preparing.choose(config.data, corpora), len(train))
+    data = preparing.resolve(config.data, preparing.choose(config.data, corpora))
     if config.model.segments and data.source_parts == 1:
         raise ConfigError(f"segments {config.model.segments} does nothing with a source of one part")
     values = {"data": data.model_dump()}

@@ -27,7 +27,7 @@ def check_tokens(data: DataConfig, train: PairSet, dev: PairSet | None, *, seed:
     try:
         corpora = _corpora(data, train, dev, seed)
         choices = preparing.choose(data, corpora)
-        resolved = preparing.resolve(data, choices, len(corpora[0]))
+        resolved = preparing.resolve(data, choices)
         tokenizers = preparing.learn_tokenizers(resolved, corpora[0])
         fits = [_check_lengths(resolved, own, tokenizers) for own in zip((train, dev or train), corpora, strict=True)]
         preparing.encode(resolved, corpora, tokenizers)
