@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tiny
+from mirada.study.bottleneck.settings import Settings
 from mirada.study.compare import worker
 from mirada.study.compare.plan import ComparisonRequest
 
@@ -15,6 +16,28 @@ SYSTEMS = ("classic-lstm", "luong-dot")
 MODEL = {"embedding_dim": 8, "hidden_size": 40, "num_heads": 2, "ff_size": 8}
 TRAINING = {"batch_size": 3, "learning_rate": 0.01, "warmup_steps": 1, "valid_every": 40, "device": "cpu"}
 SEARCH = {"beam_size": 2, "max_output_length": 8}
+TINY = Settings(  # of `mirada bottleneck`
+    pairs=30,
+    length=5,
+    tested=6,
+    updates=2,
+    batch=8,
+    embedding=8,
+    classic_widths=(6, 10),
+    attention_widths=(6,),
+    vocabulary=90,
+    symbols=4,
+    sequence=6,
+    sequences=60,
+    sequence_width=8,
+    sequence_updates=2,
+    sequence_tests=9,
+    cost_width=8,
+    cost_batch=2,
+    cost_vocabulary=20,
+    cost_lengths=(3, 5),
+    cost_repeats=3,
+)
 
 
 def write_pairs(folder: Path) -> dict[str, str]:

@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+import tiny
 from mirada.config.options import SearchConfig
 from mirada.search.decode import Hypothesis, Sentences, search
+from mirada.search.scheduler import Request, with_end
+from mirada.translator import Translator
 from mirada.trees import map_tensors, put_rows
 from toy_decoder import EOS, PAD, ToyDecoder
 
@@ -17,6 +20,14 @@ WAYS = {
     "beam": SearchConfig(beam_size=4, n_best=3),
     "sample": SearchConfig(sample=True, n_best=3),
 }
+# For models with random weights, which seldom say </s>.
+SHORT_WAYS = {name: way.model_copy(update={"max_length_ratio": 0.1}) for name, way in WAYS.items()}
+
+
+def requests(translator: Translator) -> list[Request]:
+    """The tiny sources as a translator hands them on."""
+    ids = translator.source_tokenizer.encode(tiny.SOURCES)
+    return [Request(with_end(row, len(row)), [], number) for number, row in enumerate(ids)]
 
 
 class Memory(NamedTuple):

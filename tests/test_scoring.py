@@ -8,30 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-import tiny
 from mirada.config.options import SearchConfig
 from mirada.data.batches import Encoded, collate
 from mirada.data.vocabulary import BOS, EOS, PAD
 from mirada.scoring import force
-from mirada.search.scheduler import Request, search_all, with_end
-from mirada.translator import Translator
+from mirada.search.scheduler import search_all
+from search_tools import SHORT_WAYS, requests
 
 CPU = torch.device("cpu")
-WAYS = {
-    "greedy": SearchConfig(beam_size=1, max_length_ratio=0.1),
-    "beam": SearchConfig(beam_size=4, n_best=3, max_length_ratio=0.1),
-    "sample": SearchConfig(sample=True, n_best=2, max_length_ratio=0.1),
-}
 
 
-@pytest.fixture(params=list(WAYS))
+@pytest.fixture(params=list(SHORT_WAYS))
 def options(request: pytest.FixtureRequest) -> SearchConfig:
-    return WAYS[request.param]
-
-
-def requests(translator: Translator) -> list[Request]:
-    ids = translator.source_tokenizer.encode(tiny.SOURCES)
-    return [Request(with_end(row, len(row)), [], number) for number, row in enumerate(ids)]
+    return SHORT_WAYS[request.param]
 
 
 def test_forced_decoding_agrees_with_the_search(translator, options):

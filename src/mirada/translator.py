@@ -6,9 +6,8 @@ cut with a warning.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
@@ -24,7 +23,7 @@ from mirada.fast.prepacked import Precision, can_prepack, prepacked
 from mirada.files import expanded
 from mirada.kernels.private import missing
 from mirada.scoring import Forced, force
-from mirada.search.chunks import chunks, growing
+from mirada.search.chunks import blocks_of, searched
 from mirada.search.ensemble import Mode
 from mirada.search.queue import MOST_SENTENCES
 from mirada.search.scheduler import Scheduler
@@ -182,12 +181,9 @@ class Translator:
         with_attention: bool = False,
     ) -> Iterator[list[Translation]]:
         """Outputs of each line, in order, at constant memory; the first lines come early, then batches grow."""
-        source = iter(lines)
-        blocks = (list(itertools.islice(source, count)) for count in growing(batch_size))
-        for outputs in self.stream_blocks(
-            itertools.takewhile(bool, blocks), options=options, batch_size=batch_size, with_attention=with_attention
-        ):
-            yield from outputs
+        blocks = blocks_of(lines, batch_size)
+        for found in self.stream_blocks(blocks, options=options, batch_size=batch_size, with_attention=with_attention):
+            yield from found
 
     def stream_blocks(
         self,
@@ -204,20 +200,8 @@ class Translator:
         how each output must begin, in turn; raises DataError if it ends before the lines.
         """
         check_batch(batch_size)
-        first = 0
-        for chunk in chunks(blocks, batch_size or MOST_SENTENCES):
-            begins = None if prefixes is None else list(itertools.islice(prefixes, len(chunk)))
-            if begins is not None and len(begins) < len(chunk):
-                raise DataError(f"{first + len(begins)} prefixes, and more lines; each line needs one, or an empty one")
-            yield self.search(
-                chunk,
-                options=options,
-                batch_size=batch_size,
-                with_attention=with_attention,
-                first=first,
-                prefixes=begins,
-            )
-            first += len(chunk)
+        search = partial(self.search, options=options, batch_size=batch_size, with_attention=with_attention)
+        yield from searched(search, blocks, batch_size or MOST_SENTENCES, prefixes)
 
     def score(
         self,

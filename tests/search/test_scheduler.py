@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-import tiny
 from mirada.config.options import SearchConfig
 from mirada.data.vocabulary import EOS
 from mirada.fast.prepacked import prepacked
@@ -15,23 +14,14 @@ from mirada.search.queue import LOGITS, MOST_SENTENCES, Capacity, automatic
 from mirada.search.scheduler import Request, Scheduler, search_all, with_end
 from mirada.texts import output_limit
 from mirada.translator import Translator
+from search_tools import SHORT_WAYS, requests
 
 CPU = torch.device("cpu")
-WAYS = {
-    "greedy": SearchConfig(beam_size=1, max_length_ratio=0.1),
-    "beam": SearchConfig(beam_size=4, n_best=3, max_length_ratio=0.1),
-    "sample": SearchConfig(sample=True, n_best=2, max_length_ratio=0.1),
-}
 
 
-@pytest.fixture(params=list(WAYS))
+@pytest.fixture(params=list(SHORT_WAYS))
 def options(request: pytest.FixtureRequest) -> SearchConfig:
-    return WAYS[request.param]
-
-
-def requests(translator: Translator) -> list[Request]:
-    ids = translator.source_tokenizer.encode(tiny.SOURCES)
-    return [Request(with_end(row, len(row)), [], number) for number, row in enumerate(ids)]
+    return SHORT_WAYS[request.param]
 
 
 def run(
@@ -117,14 +107,14 @@ def test_an_automatic_batch_keeps_its_logits_few():
 
 def test_a_capacity_bounds_sentences_and_padded_positions(translator, monkeypatch):
     wanted = requests(translator)
-    expected = run(translator, wanted, WAYS["greedy"])
+    expected = run(translator, wanted, SHORT_WAYS["greedy"])
     shapes = []
     encode = translator.model.encode
     monkeypatch.setattr(
         translator.model, "encode", lambda ids, lengths: (shapes.append(ids.shape), encode(ids, lengths))[1]
     )
     monkeypatch.setattr(scheduler, "automatic", lambda *given: Capacity(5, 20))
-    found = Scheduler(translator.model, device=CPU, vocabulary=60).search(wanted, WAYS["greedy"])
+    found = Scheduler(translator.model, device=CPU, vocabulary=60).search(wanted, SHORT_WAYS["greedy"])
     assert [[output.tokens for output in outputs] for outputs in found] == [
         [output.tokens for output in outputs] for outputs in expected
     ]
@@ -133,12 +123,14 @@ def test_a_capacity_bounds_sentences_and_padded_positions(translator, monkeypatc
 
 
 def test_no_requests_no_results(translator):
-    assert run(translator, [], WAYS["beam"]) == []
+    assert run(translator, [], SHORT_WAYS["beam"]) == []
 
 
 def test_these_models_say_different_things(translator):
     """Or the tests here and of the translator would show little: if this fails, choose other seeds in tiny.py."""
-    outputs = [found[0] for way in ("greedy", "beam") for found in run(translator, requests(translator), WAYS[way])]
+    outputs = [
+        found[0] for way in ("greedy", "beam") for found in run(translator, requests(translator), SHORT_WAYS[way])
+    ]
     assert len({output.tokens for output in outputs}) >= 6
     assert len({output.finished for output in outputs}) == 2
     assert len({len(output.tokens) for output in outputs}) >= 4

@@ -12,43 +12,15 @@ import pytest
 import torch
 
 from cli_tools import refusal
+from compare_tools import TINY, in_this_process
 from mirada.cli import main
 from mirada.data.corpus import Corpus
 from mirada.errors import ConfigError, DataError
 from mirada.evaluation.compare import Measured
 from mirada.study.bottleneck import cost, findings, forgetting, pairs, translation
 from mirada.study.bottleneck.experiment import bottleneck
-from mirada.study.bottleneck.settings import BottleneckRequest, Settings
+from mirada.study.bottleneck.settings import BottleneckRequest
 from mirada.study.bottleneck.translation import Fall
-from mirada.study.compare import worker
-
-TINY = Settings(
-    pairs=30,
-    length=5,
-    tested=6,
-    updates=2,
-    batch=8,
-    embedding=8,
-    classic_widths=(6, 10),
-    attention_widths=(6,),
-    vocabulary=90,
-    symbols=4,
-    sequence=6,
-    sequences=60,
-    sequence_width=8,
-    sequence_updates=2,
-    sequence_tests=9,
-    cost_width=8,
-    cost_batch=2,
-    cost_vocabulary=20,
-    cost_lengths=(3, 5),
-    cost_repeats=3,
-)
-
-
-def in_this_process(folder: Path) -> int:
-    return worker.main(folder)
-
 
 # --- experiment 1: lengths -------------------------------------------------------------------------------------------
 

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import mirada
-from compare_tools import in_this_process, request
+from compare_tools import TINY, in_this_process, request
 from mirada.study.bottleneck.experiment import bottleneck
-from mirada.study.bottleneck.settings import BottleneckRequest, Settings
+from mirada.study.bottleneck.settings import BottleneckRequest
 from mirada.study.compare.comparison import compare
 from mirada.study.compare.jobs import in_a_process
 
 ROOT = Path(mirada.__file__).parent
 TRAP = "open('ran', 'w').write('a file beside the data was executed'); raise SystemExit(9)\n"
-SMALL = Settings(
-    pairs=30,
-    length=5,
-    tested=6,
-    updates=2,
-    batch=8,
-    embedding=8,
-    classic_widths=(6,),
-    attention_widths=(6,),
-    vocabulary=90,
-)
 
 
 @pytest.fixture
@@ -51,7 +41,9 @@ def test_compare_runs_no_file_of_the_working_directory(trapped: Path) -> None:
 
 
 def test_bottleneck_runs_no_file_of_the_working_directory(trapped: Path) -> None:
-    small = BottleneckRequest(trapped / "out", settings=SMALL, parts=("lengths",), device="cpu", quiet=True)
+    small = BottleneckRequest(
+        trapped / "out", settings=replace(TINY, classic_widths=(6,)), parts=("lengths",), device="cpu", quiet=True
+    )
     assert bottleneck(small, print, launch=first_in_a_process)["failed"] == {}
     assert not (trapped / "ran").exists()
 

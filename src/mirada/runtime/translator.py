@@ -22,11 +22,12 @@ from mirada.runtime.folder import Exported, read
 from mirada.runtime.rules import Output, rules_of
 from mirada.runtime.sampling import greedy, sample
 from mirada.runtime.scoring import force
-from mirada.search.chunks import chunks, growing
+from mirada.search.chunks import blocks_of, searched
 from mirada.texts import (
     EMPTY,
     Scored,
     Translation,
+    check_texts,
     input_limit,
     output_limit,
     scored,
@@ -97,8 +98,7 @@ class Translator:
         Raises DataError for one text, and if there are prefixes, but not one a text.
         """
         options = options or self.config.search
-        if isinstance(texts, str):  # whose letters would be taken for texts
-            raise DataError("expected a list of texts, got one text; write [text]")
+        check_texts(texts)
         if prefixes and len(prefixes) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
         limit = input_limit(self.config.data, options.max_input_length)
@@ -122,12 +122,9 @@ class Translator:
         with_attention: bool = False,
     ) -> Iterator[list[Translation]]:
         """Outputs of each line, in order, at constant memory; the first lines come early, then batches grow."""
-        source = iter(lines)
-        blocks = (list(itertools.islice(source, count)) for count in growing(batch_size))
-        for outputs in self.stream_blocks(
-            itertools.takewhile(bool, blocks), options=options, batch_size=batch_size, with_attention=with_attention
-        ):
-            yield from outputs
+        blocks = blocks_of(lines, batch_size)
+        for found in self.stream_blocks(blocks, options=options, batch_size=batch_size, with_attention=with_attention):
+            yield from found
 
     def stream_blocks(
         self,
@@ -142,20 +139,8 @@ class Translator:
 
         `prefixes` gives how each output must begin, in turn; raises DataError if it ends before the lines.
         """
-        first = 0
-        for chunk in chunks(blocks, batch_size or MOST_SENTENCES):
-            begins = None if prefixes is None else list(itertools.islice(prefixes, len(chunk)))
-            if begins is not None and len(begins) < len(chunk):
-                raise DataError(f"{first + len(begins)} prefixes, and more lines; each line needs one, or an empty one")
-            yield self.search(
-                chunk,
-                options=options,
-                batch_size=batch_size,
-                with_attention=with_attention,
-                first=first,
-                prefixes=begins,
-            )
-            first += len(chunk)
+        search = partial(self.search, options=options, batch_size=batch_size, with_attention=with_attention)
+        yield from searched(search, blocks, batch_size or MOST_SENTENCES, prefixes)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, batch_size: int = 64, with_attention: bool = False

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from mirada.errors import DataError
+
+Found = TypeVar("Found")  # for one line
 
 LOOKAHEAD = 16  # batches read together, so that similar lengths share a batch
 AT_ONCE = 1 << 17  # characters read together, at most (or one line)
@@ -14,6 +20,28 @@ def growing(batch_size: int) -> Iterator[int]:
     while True:
         yield count
         count = min(2 * count, LOOKAHEAD * batch_size)
+
+
+def blocks_of(lines: Iterable[str], batch_size: int) -> Iterator[list[str]]:
+    """Lines as blocks that grow."""
+    source = iter(lines)
+    return itertools.takewhile(bool, (list(itertools.islice(source, count)) for count in growing(batch_size)))
+
+
+def searched(
+    search: Callable[..., list[Found]], blocks: Iterable[Sequence[str]], batch_size: int, prefixes: Iterator[str] | None
+) -> Iterator[list[Found]]:
+    """What `search` finds for the lines of the blocks, chunk by chunk, told the `first` line's number and its prefixes.
+
+    Raises DataError if there are prefixes, but fewer than lines.
+    """
+    first = 0
+    for chunk in chunks(blocks, batch_size):
+        begins = None if prefixes is None else list(itertools.islice(prefixes, len(chunk)))
+        if begins is not None and len(begins) < len(chunk):
+            raise DataError(f"{first + len(begins)} prefixes, and more lines; each line needs one, or an empty one")
+        yield search(chunk, first=first, prefixes=begins)
+        first += len(chunk)
 
 
 def chunks(blocks: Iterable[Sequence[str]], batch_size: int) -> Iterator[Sequence[str]]:

@@ -57,43 +57,43 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     saved = resume.read(folder, config, data_hash)
     if saved is None:
         _refuse_finished(folder)
-        tokenizers = first_tokenizers(config, corpora[0])
-    else:
-        tokenizers = checkpoint.read_tokenizers(folder, config)
+    tokenizers = first_tokenizers(config, corpora[0]) if saved is None else checkpoint.read_tokenizers(folder, config)
     data, options = prepare.encode(config, corpora, tokenizers), config.training
     config = prepare.with_limits(config, data.train)
     model, begun_with = _model(config, tokenizers, fresh=saved is None)
     sample = draw_sample(data.dev, data.dev_texts, count=options.valid_sentences, seed=options.seed)
     judge, doubt = choose_judge(options.early_stopping_metric, sample.references)
+    length, how_long = _length(config, data, begun)
+    schedule = Schedule(options.learning_rate, length.warmup, options.scheduling, length.updates)
+    optimizer, progress = _optimizer(config, model), Progress(data_hash)
+    run = Run(
+        config, folder, model, optimizer, {}, progress, data, tokenizers[1], schedule, length, monitor, sample, judge
+    )
+    _begin(run, saved, tokenizers)
+    described = describe(run, len(tokenizers[0]))
+    for note in (*data.notes, described, *begun_with, *notes, *doubt, how_long):
+        monitor.note(note)
+    return run
+
+
+def _begin(run: Run, saved: resume.Saved | None, tokenizers: Tokenizers) -> None:
+    """Write down what a training starts from, or take up again what was saved of it."""
+    if run.config.training.ema_decay:
+        run.average = {name: weights.clone() for name, weights in checkpoint.weights_of(run.model).items()}
+    if saved is None:
+        checkpoint.write_start(run.folder, run.config, *tokenizers)
+    else:
+        run.progress = resume.restore(saved, run.model, run.optimizer, run.average)
+        checkpoint.write_options(run.folder, run.config)
+
+
+def _length(config: Config, data: prepare.Prepared, begun: float) -> tuple[Length, str]:
+    """How long the training is to be, and that in words; it began at `begun`."""
+    options = config.training
     batches = len(plan(pair_lengths(data.train), batch_size(config), seed=options.seed, epoch=0))
     updates = -(-batches // options.accum_count)  # of an epoch
     length = plan_length(options, updates, time.monotonic() - begun)
-    run = Run(
-        config,
-        folder,
-        model,
-        _optimizer(config, model),
-        {},
-        Progress(data_hash),
-        data,
-        tokenizers[1],
-        Schedule(options.learning_rate, length.warmup, options.scheduling, length.updates),
-        length,
-        monitor,
-        sample,
-        judge,
-    )
-    if options.ema_decay:
-        run.average = {name: weights.clone() for name, weights in checkpoint.weights_of(model).items()}
-    if saved is None:
-        checkpoint.write_start(folder, config, *tokenizers)
-    else:
-        run.progress = resume.restore(saved, model, run.optimizer, run.average)
-        checkpoint.write_options(folder, config)
-    told = (*data.notes, describe(run, len(tokenizers[0])), *begun_with, *notes, *doubt)
-    for note in (*told, say_length(options, length, updates)):
-        monitor.note(note)
-    return run
+    return length, say_length(options, length, updates)
 
 
 def _in_force(config: Config, folder: Path, corpora: Corpora) -> tuple[Config, list[str]]:
