@@ -24,7 +24,7 @@ faults: .venv/ready
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m faults
 
 # Speed beside the machine's own limit: about an hour, with nothing else to do meanwhile. BENCH holds options, such as
-# BENCH="--quick" or BENCH="--pieces DIR --only train" (python -m benchmarks --help); rows and report: bench-results/.
+# BENCH="--quick" or BENCH="--tokenised DIR --only train" (python -m benchmarks --help); rows and report: bench-results/.
 bench: .venv/ready
 	$(BIN)/python -m benchmarks $(BENCH)
 

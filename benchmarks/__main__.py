@@ -1,6 +1,6 @@
-"""Everything that is measured of mirada: `make bench`, or `python -m benchmarks [--pieces DIR] [--out DIR] [--quick]`.
+"""Everything that is measured of mirada: `make bench`, or `python -m benchmarks [--tokenised DIR] [--out DIR]`.
 
-Each part is a process of its own, one after the other: training of every work, models to decode with, decoding in
+Each part is a process of its own, one after the other: training of every workload, models to decode with, decoding in
 batches and one by one, start-up, and how cost grows. Rows go to OUT/mirada.jsonl, the report to OUT/report.md. Give the
 machine nothing else to do: a program with two threads waits for both at every step.
 """
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.works import WORKS
+from benchmarks.workloads import WORKLOADS
 
 PARTS = ("train", "decode", "latency", "startup", "scaling")
 DECODED = ("T2", "T3")
@@ -56,7 +56,7 @@ def read(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--pieces", metavar="DIR", help="files of pieces [made from the embedded corpus]")
+    parser.add_argument("--tokenised", metavar="DIR", help="tokenised files [made from the embedded corpus]")
     parser.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR", help="[%(default)s]")
     parser.add_argument("--models", type=Path, metavar="DIR", help="models of fit, made where missing [OUT/models]")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="[all]")
@@ -68,17 +68,17 @@ def read(arguments: Sequence[str] | None) -> argparse.Namespace:
 def steps(given: argparse.Namespace) -> Iterator[Step]:
     """What is to be done, in order."""
     quick = ["--quick"] if given.quick else []
-    pieces = ["--pieces", given.pieces] if given.pieces else []
+    tokenised = ["--tokenised", given.tokenised] if given.tokenised else []
     threads = ["--threads", given.threads] if given.threads else []
     out = ["--out", str(given.out)]
-    models = {work: str((given.models or given.out / "models") / work) for work in DECODED}
+    models = {workload: str((given.models or given.out / "models") / workload) for workload in DECODED}
     if "train" in given.only:
-        yield from (Step("train", [work, *pieces, *threads, *out, *quick]) for work in WORKS)
+        yield from (Step("train", [workload, *tokenised, *threads, *out, *quick]) for workload in WORKLOADS)
     if {"decode", "latency", "startup"} & set(given.only):
-        yield from (Step("fit", [work, model, *pieces, *threads, *quick]) for work, model in models.items())
+        yield from (Step("fit", [workload, model, *tokenised, *threads, *quick]) for workload, model in models.items())
     for part, searches in SEARCHES.items():
         for how in searches if part in given.only else []:
-            yield from (Step("decode", [model, *pieces, *threads, *out, *how, *quick]) for model in models.values())
+            yield from (Step("decode", [model, *tokenised, *threads, *out, *how, *quick]) for model in models.values())
     if "startup" in given.only:
         yield from (Step("startup", [model, *out, *quick]) for model in models.values())
     if "scaling" in given.only:

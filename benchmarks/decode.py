@@ -1,4 +1,4 @@
-"""Decoding speed of a trained model: `python -m benchmarks.decode MODEL [--beam 5 1] [--pieces DIR] [--out DIR]`.
+"""Decoding speed of a trained model: `python -m benchmarks.decode MODEL [--beam 5 1] [--tokenised DIR] [--out DIR]`.
 
 The test lines through `Translator.search`, best output and its tokens; passes over all of them after one that warms up
 and counts rows. With --single one sentence at a time: the median and the slowest tenth.
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks import flops, machine, rows, works
-from benchmarks.pieces import Pieces, prepare, text
+from benchmarks import flops, machine, rows, workloads
+from benchmarks.tokenised import Tokenised, prepare, text
 from benchmarks.train import OUT, version
 from mirada import Translation, Translator
 from mirada.config.configfile import changed
@@ -49,21 +49,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ConfigError as error:  # a processor without fast 8-bit products
         print(f"not measured: {error}", file=sys.stderr)
         return
-    task = "spelling" if works.name_of(translator.config.model) == "T4" else "translation"
+    task = "spelling" if workloads.name_of(translator.config.model) == "T4" else "translation"
     with tempfile.TemporaryDirectory() as folder:
-        pieces = prepare(task, given.pieces, Path(folder), **(works.FEW if given.quick else {}))
-    lines = pieces.test[: given.sentences]
-    pieces = pieces._replace(test=lines[:20] if given.quick else lines)
+        tokenised = prepare(task, given.tokenised, Path(folder), **(workloads.FEW if given.quick else {}))
+    lines = tokenised.test[: given.sentences]
+    tokenised = tokenised._replace(test=lines[:20] if given.quick else lines)
     for beam in given.beam:
         job = Job(beam, given.batch_size, given.repeat)
-        row = one_by_one(translator, pieces, job) if given.single else measure(translator, pieces, job)
+        row = one_by_one(translator, tokenised, job) if given.single else measure(translator, tokenised, job)
         rows.write({**row, "quick": given.quick, "round": given.round}, given.out)
 
 
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path, help="folder of a model that reads these pieces (benchmarks.fit)")
-    parser.add_argument("--pieces", type=Path, metavar="DIR", help="files of pieces [made from the embedded corpus]")
+    parser.add_argument("model", type=Path, help="folder of a model that reads these files (benchmarks.fit)")
+    parser.add_argument("--tokenised", type=Path, metavar="DIR", help="tokenised files [made from the embedded corpus]")
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
     parser.add_argument("--beam", type=int, nargs="+", default=[5, 1], help="[5 1]")
     parser.add_argument("--batch-size", type=int, default=64, help="sentences searched together [%(default)s]")
@@ -78,34 +78,34 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def measure(translator: Translator, pieces: Pieces, job: Job) -> rows.Row:
+def measure(translator: Translator, tokenised: Tokenised, job: Job) -> rows.Row:
     """Passes over all lines, batch by batch."""
     search = _searching(translator, job)
     with counting(translator) as counted:
-        outputs = search(pieces.test)
+        outputs = search(tokenised.test)
     windows, rates = [], [machine.measure_rates()]
     for _ in range(job.repeat):
         before = machine.reading()
         begun = time.perf_counter()
-        outputs = search(pieces.test)
+        outputs = search(tokenised.test)
         seconds = time.perf_counter() - begun
         windows.append((seconds, machine.load_between(before, machine.reading())))
         rates.append(machine.measure_rates())
     middle = median(seconds for seconds, _ in windows)
     return {
-        **_head("decode", translator, pieces, job, [load for _, load in windows]),
+        **_head("decode", translator, tokenised, job, [load for _, load in windows]),
         "sentences_per_second": len(outputs) / middle,
         "windows": [len(outputs) / seconds for seconds, _ in windows],
         **_work(translator, outputs, job, middle, machine.middle(rates)),
         "rows_computed": sum(counted) or None,
-        **_quality(outputs, pieces),
+        **_quality(outputs, tokenised),
         "peak_mb": machine.peak_megabytes(),
     }
 
 
-def one_by_one(translator: Translator, pieces: Pieces, job: Job) -> rows.Row:
+def one_by_one(translator: Translator, tokenised: Tokenised, job: Job) -> rows.Row:
     """How long one sentence takes, alone."""
-    search, lines = _searching(translator, job), pieces.test[:ALONE]
+    search, lines = _searching(translator, job), tokenised.test[:ALONE]
     search(lines[:5])
     before, spent = machine.reading(), []
     for line in lines:
@@ -113,7 +113,7 @@ def one_by_one(translator: Translator, pieces: Pieces, job: Job) -> rows.Row:
         search([line])
         spent.append(1000 * (time.perf_counter() - begun))
     load = machine.load_between(before, machine.reading())
-    head = _head("latency", translator, pieces._replace(test=lines), job, [load])
+    head = _head("latency", translator, tokenised._replace(test=lines), job, [load])
     return {**head, "median_ms": median(spent), "p90_ms": quantiles(spent, n=10)[-1]}
 
 
@@ -147,18 +147,18 @@ def counting(translator: Translator) -> Iterator[list[int]]:
         del model.step
 
 
-def _head(kind: str, translator: Translator, pieces: Pieces, job: Job, loads: Sequence[machine.Load]) -> rows.Row:
+def _head(kind: str, translator: Translator, tokenised: Tokenised, job: Job, loads: Sequence[machine.Load]) -> rows.Row:
     return {
         "kind": kind,
         "system": "mirada",
         "version": version(),
-        "work": works.name_of(translator.config.model),
-        "data": pieces.name,
+        "work": workloads.name_of(translator.config.model),
+        "data": tokenised.name,
         "beam": job.beam,
         "batch_size": job.batch_size if kind == "decode" else 1,
         "precision": translator.precision,
         "workers": translator.workers,
-        "sentences": len(pieces.test),
+        "sentences": len(tokenised.test),
         "others": [load.others for load in loads],
         "machine": machine.facts(),
     }
@@ -186,11 +186,11 @@ def _work(
     }
 
 
-def _quality(outputs: Sequence[Translation], pieces: Pieces) -> rows.Row:
+def _quality(outputs: Sequence[Translation], tokenised: Tokenised) -> rows.Row:
     from mirada.evaluation.metrics import evaluate
 
     texts = [text([token for token in found.tokens if token != "</s>"]) for found in outputs]
-    metric = evaluate(texts, [[reference] for reference in pieces.references[: len(texts)]], ["bleu"])[0]
+    metric = evaluate(texts, [[reference] for reference in tokenised.references[: len(texts)]], ["bleu"])[0]
     return {"bleu": metric.value, "signature": metric.signature}
 
 

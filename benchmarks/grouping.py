@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.machine import BUSY
 from benchmarks.rows import Row
-from benchmarks.works import WORKS
+from benchmarks.workloads import WORKLOADS
 
 OURS = "mirada"
 SAME = ("kind", "work", "beam", "batch_size", "precision", "workers", "task", "axis", "value", "threads")
@@ -16,8 +16,8 @@ SAME = ("kind", "work", "beam", "batch_size", "precision", "workers", "task", "a
 
 def label(row: Row) -> str:
     """The system, with its recurrent cell where that is another than the work's."""
-    work = WORKS.get(row["work"])
-    own = None if work is None else work.model.get("rnn_type", "")
+    workload = WORKLOADS.get(row["work"])
+    own = None if workload is None else workload.model.get("rnn_type", "")
     cell = str(row.get("cell") or "").lower()
     return str(row["system"]) if not cell or cell == own else f"{row['system']} ({cell.upper()})"
 
@@ -29,7 +29,7 @@ def threads(row: Row) -> Any:
 
 
 def work_name(row: Row) -> str:
-    """The work, and with how many threads."""
+    """The workload, and with how many threads."""
     number = threads(row)
     return f"{row['work']}, {number} thread{'' if number == 1 else 's'}"
 

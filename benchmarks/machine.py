@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-# Rows × inputs × outputs of products that a model of the works makes: the output layer's, a square, the gates'.
+# Rows × inputs × outputs of products that a model of the workloads makes: the output layer's, a square, the gates'.
 SHAPES = ((1024, 512, 8000), (1024, 1024, 1024), (1024, 512, 1536))
 SECONDS = 0.05  # for each shape and each kind of product, unless said otherwise
 BUSY = 0.05  # cores of others above which a figure says so

@@ -3,7 +3,7 @@
 Every row has
     kind      train, decode, latency, startup or scaling
     system    mirada, or a peer's name; `version` is that system's own
-    work      T1, T1-deep, T2, T2-nofeed, T3, T4 (works.py), or what was started
+    work      T1, T1-deep, T2, T2-nofeed, T3, T4 (workloads.py), or what was started
     when      UTC, ISO 8601
     machine   of machine.facts: cpu, cores, threads, torch, python
     others    cores that other processes kept busy, one number a window

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks import machine, rows, works
+from benchmarks import machine, rows, workloads
 from benchmarks.clock import Clock, Plan
-from benchmarks.pieces import Lines, Pieces, lay
+from benchmarks.tokenised import Lines, Tokenised, lay
 from benchmarks.train import OUT, timed, version
-from benchmarks.works import WORKS, Work
+from benchmarks.workloads import WORKLOADS, Workload
 from mirada import load
 from mirada.config.configfile import changed
 
@@ -43,7 +43,7 @@ class Point(NamedTuple):
     length: int = 16  # tokens of a source and of a target, </s> included
     batch: int = 64
     vocabulary: int = 8000
-    layers: int = 1  # of encoder and of decoder; the middle has as many as the work
+    layers: int = 1  # of encoder and of decoder; the middle has as many as the workload
 
 
 MIDDLE = Point()
@@ -53,7 +53,7 @@ QUICK_MIDDLE = Point(length=4, batch=4, vocabulary=50)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every point with each number of threads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--works", nargs="+", choices=WORKS, help="[T1 T2 T3; quick: T2 T3]")
+    parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, help="[T1 T2 T3; quick: T2 T3]")
     parser.add_argument("--axes", nargs="+", choices=AXES, help="[all]")
     parser.add_argument("--threads", type=int, nargs="+", help="[1 2; quick: 1]")
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
@@ -63,38 +63,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     middle = QUICK_MIDDLE if given.quick else MIDDLE
     for threads in given.threads or ([1] if given.quick else [1, 2]):
         torch.set_num_threads(threads)
-        for name in given.works or SYSTEMS[given.quick :]:
-            work = works.smaller(WORKS[name]) if given.quick else WORKS[name]
-            for row in over_axes(work, axes, middle):
+        for name in given.workloads or SYSTEMS[given.quick :]:
+            workload = workloads.smaller(WORKLOADS[name]) if given.quick else WORKLOADS[name]
+            for row in over_axes(workload, axes, middle):
                 rows.write({**row, "work": name, "quick": given.quick}, given.out)
 
 
-def over_axes(work: Work, axes: dict[str, tuple[int, ...]], middle: Point) -> Iterator[rows.Row]:
+def over_axes(workload: Workload, axes: dict[str, tuple[int, ...]], middle: Point) -> Iterator[rows.Row]:
     """Rows of training and decoding at each value of each axis; a point that lies on several is measured once."""
-    middle = middle._replace(layers=work.model.get("enc_layers", 1))
+    middle = middle._replace(layers=workload.model.get("enc_layers", 1))
     known: dict[Point, list[rows.Row]] = {}
     for axis, values in axes.items():
         for value in values:
             point = middle._replace(**{axis: value})
             if point not in known:
-                known[point] = measure(work, point)
+                known[point] = measure(workload, point)
             yield from ({**row, "axis": axis, "value": value} for row in known[point])
 
 
-def measure(work: Work, point: Point) -> list[rows.Row]:
+def measure(workload: Workload, point: Point) -> list[rows.Row]:
     """A row of training and one of decoding."""
     layers = {"enc_layers": point.layers, "dec_layers": point.layers}
-    sized = work._replace(batch_size=point.batch, model={**work.model, **layers})
+    sized = workload._replace(batch_size=point.batch, model={**workload.model, **layers})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pieces = lay(_random(point, point.batch * (PLAN.total + 1)), folder / "data", "drawn at random")
-        config = works.options(sized, pieces, folder / "model", updates=PLAN.total)
+        tokenised = lay(_random(point, point.batch * (PLAN.total + 1)), folder / "data", "drawn at random")
+        config = workloads.options(sized, tokenised, folder / "model", updates=PLAN.total)
         (window,) = timed(config, Clock(PLAN, with_rates=False)).windows
         trained = _row("train", window.seconds / PLAN.updates, window.tokens / window.seconds, [window.load.others])
-        return [trained, _decode(folder / "model", pieces, point)]
+        return [trained, _decode(folder / "model", tokenised, point)]
 
 
-def _decode(model: Path, pieces: Pieces, point: Point) -> rows.Row:
+def _decode(model: Path, tokenised: Tokenised, point: Point) -> rows.Row:
     """Search for outputs of the point's length: ms a batch."""
     translator = load(model, device="cpu")
     exactly = {"min_output_length": point.length, "max_output_length": point.length, "beam_size": 5}
@@ -102,7 +102,7 @@ def _decode(model: Path, pieces: Pieces, point: Point) -> rows.Row:
     before, spent = machine.reading(), []
     for _ in range(4):
         begun = time.perf_counter()
-        outputs = translator.search(pieces.test, options=options, batch_size=point.batch)
+        outputs = translator.search(tokenised.test, options=options, batch_size=point.batch)
         spent.append(time.perf_counter() - begun)
     tokens = sum(len(found[0].tokens) for found in outputs)
     load_meanwhile = machine.load_between(before, machine.reading())

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import machine, rows, works
+from benchmarks import machine, rows, workloads
 from benchmarks.train import OUT, version
 from mirada.store.folder import read_config
 
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sentence", default=SENTENCE)
     parser.add_argument("--quick", action="store_true", help="one start of each, to see that it runs")
     given = parser.parse_args(arguments)
-    translate = f"translate, {works.name_of(read_config(given.model).model)}"
+    translate = f"translate, {workloads.name_of(read_config(given.model).model)}"
     for name, command in (("--help", ["--help"]), (translate, ["translate", str(given.model)])):
         row = measure(name, command, given.sentence, 1 if given.quick else given.repeat)
         rows.write({**row, "quick": given.quick}, given.out)

@@ -32,14 +32,14 @@ def training(rows: Sequence[Row]) -> list[Grid]:
     if not groups:
         return []
     systems = sorted({label(group[0]) for group in groups}, key=lambda name: (name != OURS, name))
-    works = sorted({work_name(group[0]) for group in groups})
+    workloads = sorted({work_name(group[0]) for group in groups})
     cells = {(work_name(group[0]), label(group[0])): group for group in groups}
     speeds, ratios = [], []
-    for work in works:
-        ours = cells.get((work, OURS), [])
-        row = [cells.get((work, system), []) for system in systems]
-        speeds.append([work, *(figure(group, "tokens_per_second") for group in row)])
-        ratios.append([work, *(value(ratio(ours, group, "tokens_per_second"), 2) for group in row[1:])])
+    for workload in workloads:
+        ours = cells.get((workload, OURS), [])
+        row = [cells.get((workload, system), []) for system in systems]
+        speeds.append([workload, *(figure(group, "tokens_per_second") for group in row)])
+        ratios.append([workload, *(value(ratio(ours, group, "tokens_per_second"), 2) for group in row[1:])])
     tables = [Grid("Target tokens a second: median [least–greatest window]", ["work", *systems], speeds)]
     if len(systems) > 1 and systems[0] == OURS:
         tables.append(Grid("How many times a peer's speed mirada's is", ["work", *systems[1:]], ratios))
@@ -79,10 +79,10 @@ def parts(rows: Sequence[Row]) -> list[Grid]:
     names = list(groups[0][-1]["parts"])
     body, costly = [], []
     for group in groups:
-        work, spent = work_name(group[0]), group[-1]["parts"]
-        body.append([work, *(value(spent.get(name)) for name in names), value(sum(spent.values()))])
+        workload, spent = work_name(group[0]), group[-1]["parts"]
+        body.append([workload, *(value(spent.get(name)) for name in names), value(sum(spent.values()))])
         top = [f"{found['name']} {found['ms']:.0f} ({found['calls']:.0f})" for found in group[-1]["operations"][:6]]
-        costly.append([work, ", ".join(top)])
+        costly.append([workload, ", ".join(top)])
     operations = Grid("Torch's costliest operations: ms of processor time an update (calls)", ["work", "op"], costly)
     return [
         Grid("Milliseconds of an update, in a training that is watched", ["work", *names, "all"], body),
@@ -164,7 +164,7 @@ def _waste(group: Group) -> float | None:
 
 
 def _times(group: Group, groups: Sequence[Group], name: str) -> float | None:
-    """How many times a peer's figure mirada's best of the same work, beam and precision is."""
+    """How many times a peer's figure mirada's best of the same workload, beam and precision is."""
     if group[0]["system"] == OURS:
         return None
     same = [

@@ -1,4 +1,4 @@
-"""Training speed of one work: `python -m benchmarks.train T1 [--pieces DIR] [--threads N] [--out DIR]`.
+"""Training speed of one workload: `python -m benchmarks.train T1 [--tokenised DIR] [--threads N] [--out DIR]`.
 
 Target tokens a second through `mirada.train.loop.train`, over windows after a warm-up; the share of the matrix rate
 measured between the windows; peak memory; and, in a second training, where the time goes.
@@ -16,11 +16,11 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from benchmarks import flops, machine, rows, works
+from benchmarks import flops, machine, rows, workloads
 from benchmarks.clock import Clock, Plan
 from benchmarks.parts import Watch, watching
-from benchmarks.pieces import Pieces, prepare
-from benchmarks.works import WORKS, Work
+from benchmarks.tokenised import Tokenised, prepare
+from benchmarks.workloads import WORKLOADS, Workload
 from mirada.config.options import Config
 from mirada.data.batches import BatchSize, plan
 from mirada.data.vocabulary import SPECIAL_TOKENS
@@ -32,24 +32,24 @@ QUICK = Plan(warmup=2, windows=2, updates=2)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the work that is named: one a process, so that its peak of memory is its own."""
+    """Measure the workload that is named: one a process, so that its peak of memory is its own."""
     given = _read(arguments)
     if given.threads:
         torch.set_num_threads(given.threads)
-    work = works.smaller(WORKS[given.work]) if given.quick else WORKS[given.work]
+    workload = workloads.smaller(WORKLOADS[given.work]) if given.quick else WORKLOADS[given.work]
     schedule = QUICK if given.quick else Plan(given.warmup, given.windows, given.updates)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pieces = prepare(work.task, given.pieces, folder / "data", **(works.FEW if given.quick else {}))
-        row = measure(work, pieces, folder, schedule)
-        row |= {} if given.no_parts else watch(work, pieces, folder, quick=given.quick)
+        tokenised = prepare(workload.task, given.tokenised, folder / "data", **(workloads.FEW if given.quick else {}))
+        row = measure(workload, tokenised, folder, schedule)
+        row |= {} if given.no_parts else watch(workload, tokenised, folder, quick=given.quick)
     rows.write({**row, "work": given.work, "quick": given.quick, "round": given.round}, given.out)
 
 
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=WORKS)
-    parser.add_argument("--pieces", type=Path, metavar="DIR", help="files of pieces [made from the embedded corpus]")
+    parser.add_argument("work", choices=WORKLOADS)
+    parser.add_argument("--tokenised", type=Path, metavar="DIR", help="tokenised files [made from the embedded corpus]")
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
     parser.add_argument("--threads", type=int, help="threads of torch [its own choice]")
     parser.add_argument("--warmup", type=int, default=Plan().warmup, help="updates that do not count [%(default)s]")
@@ -61,12 +61,12 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def measure(work: Work, pieces: Pieces, folder: Path, schedule: Plan) -> rows.Row:
+def measure(workload: Workload, tokenised: Tokenised, folder: Path, schedule: Plan) -> rows.Row:
     """Train in windows; everything that can be said about them."""
-    config = works.options(work, pieces, folder / "measured", updates=schedule.total)
+    config = workloads.options(workload, tokenised, folder / "measured", updates=schedule.total)
     clock = timed(config, Clock(schedule))
-    lengths = batches(config, pieces, clock)
-    return {**_speed(clock), **_work(config, pieces, lengths, clock), "machine": machine.facts()}
+    lengths = batches(config, tokenised, clock)
+    return {**_speed(clock), **_work(config, tokenised, lengths, clock), "machine": machine.facts()}
 
 
 def timed(config: Config, clock: Clock) -> Clock:
@@ -92,16 +92,16 @@ def _speed(clock: Clock) -> rows.Row:
     }
 
 
-def _work(config: Config, pieces: Pieces, lengths: list[np.ndarray], clock: Clock) -> rows.Row:
+def _work(config: Config, tokenised: Tokenised, lengths: list[np.ndarray], clock: Clock) -> rows.Row:
     """Operations of the windows' own batches, and their share of the matrix rate."""
     together = [(int(s), int(t)) for s, t in np.concatenate(lengths)]
-    counted = flops.training(config.model, _target_entries(pieces), together)
+    counted = flops.training(config.model, _target_entries(tokenised), together)
     rate, seconds = clock.rate(), sum(window.seconds for window in clock.windows)
     tokens = sum(target for _, target in together)
     padding = [sum(len(b) * int(b[:, i].max()) for b in lengths) / sum(pair[i] for pair in together) for i in (0, 1)]
     share = counted.total / seconds / 1e9
     return {
-        "data": pieces.name,
+        "data": tokenised.name,
         "tokens_per_update": tokens / len(lengths),
         "padding": padding[1],
         "source_padding": padding[0],
@@ -112,7 +112,7 @@ def _work(config: Config, pieces: Pieces, lengths: list[np.ndarray], clock: Cloc
     }
 
 
-def batches(config: Config, pieces: Pieces, clock: Clock) -> list[np.ndarray]:
+def batches(config: Config, tokenised: Tokenised, clock: Clock) -> list[np.ndarray]:
     """Lengths `[B, 2]` of the batches of the windows, by the order that training promises.
 
     Raises RuntimeError if their tokens are not those that training told of.
@@ -120,7 +120,7 @@ def batches(config: Config, pieces: Pieces, clock: Clock) -> list[np.ndarray]:
     options, found, epoch = config.training, list[np.ndarray](), 0
     size = BatchSize(options.batch_size, by_tokens=options.batch_type == "token")
     while len(found) < len(clock.tokens):
-        found += [pieces.lengths[chosen] for chosen in plan(pieces.lengths, size, seed=options.seed, epoch=epoch)]
+        found += [tokenised.lengths[chosen] for chosen in plan(tokenised.lengths, size, seed=options.seed, epoch=epoch)]
         epoch += 1
     found = found[: len(clock.tokens)]
     if [int(batch[:, 1].sum()) for batch in found] != clock.tokens:
@@ -128,16 +128,16 @@ def batches(config: Config, pieces: Pieces, clock: Clock) -> list[np.ndarray]:
     return found[clock.plan.warmup :]
 
 
-def _target_entries(pieces: Pieces) -> int:
-    if pieces.entries is not None:
-        return pieces.entries
-    return len(set(pieces.files["train.target"].read_text(encoding="utf-8").split())) + len(SPECIAL_TOKENS)
+def _target_entries(tokenised: Tokenised) -> int:
+    if tokenised.entries is not None:
+        return tokenised.entries
+    return len(set(tokenised.files["train.target"].read_text(encoding="utf-8").split())) + len(SPECIAL_TOKENS)
 
 
-def watch(work: Work, pieces: Pieces, folder: Path, *, quick: bool = False) -> rows.Row:
+def watch(workload: Workload, tokenised: Tokenised, folder: Path, *, quick: bool = False) -> rows.Row:
     """Train again, under the stopwatch and the profiler: ms an update by part, and torch's costliest operations."""
     seen = Watch(1, 2, 1) if quick else Watch(8, 15, 4)
-    config = works.options(work, pieces, folder / "watched", updates=seen.total)
+    config = workloads.options(workload, tokenised, folder / "watched", updates=seen.total)
     with watching(seen.stopwatch):
         loop.train(config, monitor=cast(Monitor, seen))
     return {"parts": seen.parts, "operations": [operation._asdict() for operation in seen.operations]}

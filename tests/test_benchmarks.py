@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import __main__ as everything
-from benchmarks import clock, flops, grouping, machine, parts, pieces, report, rows, startup, train, works
+from benchmarks import clock, flops, grouping, machine, parts, report, rows, startup, tokenised, train, workloads
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -71,7 +71,7 @@ def padding_column(options: ModelConfig) -> int:
 
 def test_operations_by_hand() -> None:
     """T1's output layer for 1,024 tokens, forward and back; a search of 3 words with beam 5 from 4 words."""
-    parts_of = flops.training(ModelConfig(**works.WORKS["T1"].model), 8000, [(16, 16)] * 64)
+    parts_of = flops.training(ModelConfig(**workloads.WORKLOADS["T1"].model), 8000, [(16, 16)] * 64)
     assert parts_of.output == 3 * 2 * 1024 * 512 * 8000
     assert parts_of.encoder == 3 * 2 * (1024 * 2 * 3 * 256 * (256 + 256) + 64 * 256 * 512)
     assert flops.of_search([(4, 3)], beam=5) == (1, 4, 16, 1 + 5 + 5, 4 * 11, 1 + 5 * 2 + 5 * 3)
@@ -176,19 +176,19 @@ def test_a_report_is_put_between_the_marks(tmp_path: Path) -> None:
 
 def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"kind": "train"}\n', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"x.jsonl:1: a row needs kind, system, work and when"):
+    with pytest.raises(ValueError, match=r"x.jsonl:1: a row needs kind, system, workload and when"):
         rows.read(tmp_path)
 
 
 def test_other_batches_than_planned_are_noticed(tmp_path: Path) -> None:
-    work = works.smaller(works.WORKS["T3"])
-    lines = pieces.Lines((["a b", "a"], ["c", "c d"]), [], [], ["a", "b", "c", "d"])
-    laid = pieces.lay(lines, tmp_path, "two")
+    workload = workloads.smaller(workloads.WORKLOADS["T3"])
+    lines = tokenised.Lines((["a b", "a"], ["c", "c d"]), [], [], ["a", "b", "c", "d"])
+    laid = tokenised.lay(lines, tmp_path, "two")
     assert np.array_equal(laid.lengths, [[3, 2], [2, 3]])
     watched = clock.Clock(clock.Plan(warmup=0, windows=1, updates=1))
     watched.tokens = [6]
     with pytest.raises(RuntimeError, match="training read other batches"):
-        train.batches(works.options(work, laid, tmp_path), laid, watched)
+        train.batches(workloads.options(workload, laid, tmp_path), laid, watched)
 
 
 def here(step: everything.Step) -> int:
@@ -200,19 +200,19 @@ def here(step: everything.Step) -> int:
 def test_all_works_are_measured() -> None:
     given = everything.read(["--out", "x", "--threads", "2", "--quick"])
     todo = list(everything.steps(given))
-    assert {step.arguments[0] for step in todo if step.module == "train"} == set(works.WORKS)
-    assert [step.module for step in todo[len(works.WORKS) :]] == [
+    assert {step.arguments[0] for step in todo if step.module == "train"} == set(workloads.WORKLOADS)
+    assert [step.module for step in todo[len(workloads.WORKLOADS) :]] == [
         *("fit", "fit", *["decode"] * 10, "startup", "startup", "scaling")
     ]
 
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """`make bench` with tiny sizes and some of the works, without starting processes."""
+    """`make bench` with tiny sizes and some of the workloads, without starting processes."""
     out = tmp_path_factory.mktemp("bench")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(everything, "run", here)
-        patch.setattr(everything, "WORKS", ("T1", "T3", "T4"))
+        patch.setattr(everything, "WORKLOADS", ("T1", "T3", "T4"))
         patch.setattr(everything, "DECODED", ("T2",))
         patch.setattr(everything, "SEARCHES", {"decode": [[]], "latency": [["--single"]]})
         patch.setattr(machine, "SHAPES", ((8, 8, 8),))
@@ -228,7 +228,7 @@ def test_every_part_leaves_its_rows(quick: Path) -> None:
     assert [one["beam"] for one in found if one["kind"] == "decode"] == [5, 1]
     assert [one["beam"] for one in found if one["kind"] == "latency"] == [5, 1]
     assert [(one["work"], one["task"], one["value"]) for one in found if one["kind"] == "scaling"] == [
-        (work, task, layers) for work in ("T2", "T3") for layers in (1, 2) for task in ("train", "decode")
+        (workload, task, layers) for workload in ("T2", "T3") for layers in (1, 2) for task in ("train", "decode")
     ]
 
 

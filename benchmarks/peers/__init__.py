@@ -1,1 +1,1 @@
-"""How fast other toolkits are at the same works, each in an environment of its own: `make bench-peers`."""
+"""How fast other toolkits are at the same workloads, each in an environment of its own: `make bench-peers`."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import rows
 from benchmarks.peers import measure
-from benchmarks.peers.works import LONGEST, Job, run
+from benchmarks.peers.workloads import LONGEST, Job, run
 
 ONCE = """import sys, ctranslate2
 folder, precision, threads, beam, line = sys.argv[1:]

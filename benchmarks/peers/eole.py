@@ -1,7 +1,7 @@
 """Eole, which goes on from OpenNMT-py: trained by `eole train`'s own loop.
 
 `python -m benchmarks.peers.eole train WORK FOLDER`. Its recurrent encoder has one direction, whatever the options say,
-so that only T3 is quite the same work.
+so that only T3 is quite the same workload.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.peers import measure
 from benchmarks.peers.onmt import SCORES, SORTED, vocabulary
-from benchmarks.peers.works import FEEDFORWARD, HEADS, LAYERS, Job, Work, run
+from benchmarks.peers.workloads import FEEDFORWARD, HEADS, LAYERS, Job, Workload, run
 
 
 def train(job: Job) -> None:
@@ -40,19 +40,19 @@ def train(job: Job) -> None:
 
 
 def config(job: Job, place: Path) -> str:
-    """Its options for a work; vocabularies as it wants them are written beside."""
+    """Its options for a workload; vocabularies as it wants them are written beside."""
     import yaml
 
-    files, work = job.files, job.work
+    files, workload = job.files, job.workload
     training = {
         "model_path": str(place / "model"),
         "train_steps": job.updates,
         "valid_steps": job.updates + 1,
         "save_checkpoint_steps": job.updates + 1,
         "batch_type": "sents",
-        "batch_size": work.batch,
+        "batch_size": workload.batch,
         "batch_size_multiple": 1,
-        "normalization": "sents" if work.cell else "tokens",
+        "normalization": "sents" if workload.cell else "tokens",
         "accum_count": [1],
         "accum_steps": [0],
         "bucket_size": SORTED,
@@ -61,8 +61,8 @@ def config(job: Job, place: Path) -> str:
         "learning_rate": 1e-3,
         "decay_method": "none",
         "max_grad_norm": 1.0,
-        "dropout": [work.dropout],
-        "attention_dropout": [work.dropout],
+        "dropout": [workload.dropout],
+        "attention_dropout": [workload.dropout],
         "dropout_steps": [0],
         "world_size": 1,
         "gpu_ranks": [],
@@ -76,30 +76,30 @@ def config(job: Job, place: Path) -> str:
         "tgt_vocab": vocabulary(files.target_vocabulary, place / "target"),
         "share_vocab": False,
         "overwrite": True,
-        "model": recurrent(work) if work.cell else transformer(work),
+        "model": recurrent(workload) if workload.cell else transformer(workload),
         "training": training,
     }
     return yaml.safe_dump(options)
 
 
-def recurrent(work: Work) -> dict[str, Any]:
+def recurrent(workload: Workload) -> dict[str, Any]:
     """Input feeding is its default."""
-    side = {"rnn_type": work.cell, "layers": 1, "hidden_size": work.hidden}
+    side = {"rnn_type": workload.cell, "layers": 1, "hidden_size": workload.hidden}
     return {
         "architecture": "rnn",
         "layers": 1,
-        "hidden_size": work.hidden,
-        "embeddings": {"word_vec_size": work.embedding},
+        "hidden_size": workload.hidden,
+        "embeddings": {"word_vec_size": workload.embedding},
         "encoder": {"encoder_type": "brnn", **side},
-        "decoder": {"decoder_type": "rnn", "global_attention": SCORES[work.score], **side},
+        "decoder": {"decoder_type": "rnn", "global_attention": SCORES[workload.score], **side},
     }
 
 
-def transformer(work: Work) -> dict[str, Any]:
+def transformer(workload: Workload) -> dict[str, Any]:
     """Normalised before each block."""
     places = {"position_encoding": True, "position_encoding_type": "SinusoidalInterleaved"}
-    sizes = {"layers": LAYERS, "hidden_size": work.hidden, "heads": HEADS, "transformer_ff": FEEDFORWARD}
-    return {"architecture": "transformer", **sizes, "embeddings": {"word_vec_size": work.embedding, **places}}
+    sizes = {"layers": LAYERS, "hidden_size": workload.hidden, "heads": HEADS, "transformer_ff": FEEDFORWARD}
+    return {"architecture": "transformer", **sizes, "embeddings": {"word_vec_size": workload.embedding, **places}}
 
 
 if __name__ == "__main__":

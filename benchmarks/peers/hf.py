@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.peers import measure
-from benchmarks.peers.works import FEEDFORWARD, HEADS, LAYERS, LONGEST, SPECIALS, Job, read_lines, run
+from benchmarks.peers.workloads import FEEDFORWARD, HEADS, LAYERS, LONGEST, SPECIALS, Job, read_lines, run
 
 if TYPE_CHECKING:
     import torch
@@ -45,17 +45,17 @@ def build(job: Job) -> Any:
     """A model with random weights."""
     from transformers import MarianConfig, MarianMTModel
 
-    work, layers, heads, wide = job.work, LAYERS, HEADS, FEEDFORWARD
+    workload, layers, heads, wide = job.workload, LAYERS, HEADS, FEEDFORWARD
     config = MarianConfig(
         vocab_size=len(vocabulary(job)),
-        d_model=work.hidden,
+        d_model=workload.hidden,
         encoder_layers=layers,
         decoder_layers=layers,
         encoder_attention_heads=heads,
         decoder_attention_heads=heads,
         encoder_ffn_dim=wide,
         decoder_ffn_dim=wide,
-        dropout=work.dropout,
+        dropout=workload.dropout,
         max_position_embeddings=256,
         pad_token_id=PAD,
         bos_token_id=BEGIN,
@@ -71,7 +71,7 @@ def batches(job: Job) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """As many batches as there are updates, in random order, each of sentences of like length."""
     numbers, files = vocabulary(job), job.files
     sides = [[encode(line, numbers) for line in read_lines(path)] for path in (files.train_source, files.train_target)]
-    pairs, size, left = list(zip(*sides, strict=True)), job.work.batch, job.updates
+    pairs, size, left = list(zip(*sides, strict=True)), job.workload.batch, job.updates
     while left > 0:
         random.shuffle(pairs)
         pools = [sorted(pairs[i : i + size * MIXED], key=lengths) for i in range(0, len(pairs), size * MIXED)]

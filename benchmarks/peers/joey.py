@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import rows
 from benchmarks.peers import measure
-from benchmarks.peers.works import FEEDFORWARD, HEADS, LAYERS, LONGEST, Job, Work, run
+from benchmarks.peers.workloads import FEEDFORWARD, HEADS, LAYERS, LONGEST, Job, Workload, run
 
 SCORES = {"additive": "bahdanau", "general": "luong"}
 
@@ -44,11 +44,11 @@ def train(job: Job) -> None:
 
 
 def config(job: Job, folder: Path) -> str:
-    """Its options for a work."""
+    """Its options for a workload."""
     import yaml
 
     options = {
-        "name": job.work.name,
+        "name": job.workload.name,
         "joeynmt_version": "2.3.0",
         "model_dir": str(folder),
         "use_cuda": False,
@@ -67,7 +67,7 @@ def config(job: Job, folder: Path) -> str:
         "model": {
             "tied_embeddings": False,
             "tied_softmax": False,
-            **(recurrent(job.work) if job.work.cell else transformer(job.work)),
+            **(recurrent(job.workload) if job.workload.cell else transformer(job.workload)),
         },
     }
     return yaml.safe_dump(options)
@@ -94,10 +94,10 @@ def training(job: Job) -> dict[str, Any]:
         "scheduling": "exponential",
         "decrease_factor": 1.0,
         "clip_grad_norm": 1.0,
-        "normalization": "batch" if job.work.cell else "tokens",
+        "normalization": "batch" if job.workload.cell else "tokens",
         "loss": "crossentropy",
         "label_smoothing": 0.0,
-        "batch_size": job.work.batch,
+        "batch_size": job.workload.batch,
         "batch_type": "sentence",
         "shuffle": True,
         "epochs": 1000,
@@ -108,18 +108,18 @@ def training(job: Job) -> dict[str, Any]:
     }
 
 
-def recurrent(work: Work) -> dict[str, Any]:
+def recurrent(workload: Workload) -> dict[str, Any]:
     """Encoder in both directions; a layer between its end and the decoder's start."""
-    common = {"type": "recurrent", "rnn_type": work.cell.lower(), "num_layers": 1, "dropout": work.dropout}
-    common["embeddings"] = {"embedding_dim": work.embedding, "scale": False, "dropout": work.dropout}
-    attending = {"attention": SCORES[work.score], "input_feeding": work.feeding, "init_hidden": "bridge"}
+    common = {"type": "recurrent", "rnn_type": workload.cell.lower(), "num_layers": 1, "dropout": workload.dropout}
+    common["embeddings"] = {"embedding_dim": workload.embedding, "scale": False, "dropout": workload.dropout}
+    attending = {"attention": SCORES[workload.score], "input_feeding": workload.feeding, "init_hidden": "bridge"}
     return {
-        "encoder": common | {"hidden_size": work.hidden // 2, "bidirectional": True},
-        "decoder": common | attending | {"hidden_size": work.hidden, "hidden_dropout": work.dropout},
+        "encoder": common | {"hidden_size": workload.hidden // 2, "bidirectional": True},
+        "decoder": common | attending | {"hidden_size": workload.hidden, "hidden_dropout": workload.dropout},
     }
 
 
-def transformer(work: Work) -> dict[str, Any]:
+def transformer(workload: Workload) -> dict[str, Any]:
     """Normalised before each block."""
     side = {
         "type": "transformer",
@@ -128,14 +128,14 @@ def transformer(work: Work) -> dict[str, Any]:
         "ff_size": FEEDFORWARD,
         "layer_norm": "pre",
     }
-    side |= {"hidden_size": work.hidden, "dropout": work.dropout}
-    side["embeddings"] = {"embedding_dim": work.embedding, "scale": True, "dropout": work.dropout}
+    side |= {"hidden_size": workload.hidden, "dropout": workload.dropout}
+    side["embeddings"] = {"embedding_dim": workload.embedding, "scale": True, "dropout": workload.dropout}
     return {"initializer": "xavier_uniform", "embed_initializer": "xavier_uniform", "encoder": side, "decoder": side}
 
 
 def kept(job: Job) -> Path:
-    """Where the model of a work is kept."""
-    return job.folder / "models" / f"joey-{job.work.name}"
+    """Where the model of a workload is kept."""
+    return job.folder / "models" / f"joey-{job.workload.name}"
 
 
 def decode(job: Job) -> None:

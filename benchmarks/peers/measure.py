@@ -17,7 +17,7 @@ from statistics import median, quantiles
 from typing import NamedTuple
 
 from benchmarks import machine, rows
-from benchmarks.peers.works import Job, read_lines
+from benchmarks.peers.workloads import Job, read_lines
 
 WINDOWS = 3
 SCORED = 200  # sentences from which BLEU says something
@@ -97,7 +97,7 @@ def together(job: Job, translate: Translate, lines: list[str]) -> rows.Row:
         "mean_length": round(length, 1),
         "others": others(loads),
     }
-    return figures | ({"bleu": bleu(output, job)} if job.work.data == "text" and len(lines) >= SCORED else {})
+    return figures | ({"bleu": bleu(output, job)} if job.workload.data == "text" and len(lines) >= SCORED else {})
 
 
 def alone(translate: Translate, lines: list[str]) -> rows.Row:
@@ -136,9 +136,9 @@ def describe(job: Job, kind: str, system: str, package: str) -> rows.Row:
     import torch
 
     torch.set_num_threads(job.options.threads)
-    row: rows.Row = {"kind": kind, "system": system, "version": version(package), "work": job.work.name}
-    if job.work.cell:
-        row["cell"] = job.work.cell
+    row: rows.Row = {"kind": kind, "system": system, "version": version(package), "work": job.workload.name}
+    if job.workload.cell:
+        row["cell"] = job.workload.cell
     return row | {"precision": "float32", "machine": machine.facts()}
 
 

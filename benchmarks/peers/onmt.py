@@ -14,9 +14,9 @@ from typing import Any
 
 from benchmarks import rows
 from benchmarks.peers import measure
-from benchmarks.peers.works import FEEDFORWARD, HEADS, LAYERS, LONGEST, Job, Work, read_lines, run
+from benchmarks.peers.workloads import FEEDFORWARD, HEADS, LAYERS, LONGEST, Job, Workload, read_lines, run
 
-SPECIALS = ("<unk>", "<blank>", "<s>", "</s>")  # works.SPECIALS as it writes them
+SPECIALS = ("<unk>", "<blank>", "<s>", "</s>")  # workloads.SPECIALS as it writes them
 SORTED = 29_000  # sentences that it sorts by length at a time: all of Multi30k
 SCORES = {"additive": "mlp", "general": "general"}
 
@@ -44,44 +44,44 @@ def train(job: Job) -> None:
 
 
 def config(job: Job, place: Path) -> str:
-    """Its options for a work; vocabularies as it wants them are written beside."""
+    """Its options for a workload; vocabularies as it wants them are written beside."""
     import yaml
 
-    files, work = job.files, job.work
+    files, workload = job.files, job.workload
     common = {
         "data": {"all": {"path_src": str(files.train_source), "path_tgt": str(files.train_target), "transforms": []}},
         "src_vocab": vocabulary(files.source_vocabulary, place / "source"),
         "tgt_vocab": vocabulary(files.target_vocabulary, place / "target"),
-        "save_model": str(job.folder / "models" / f"onmt-{work.name}"),
+        "save_model": str(job.folder / "models" / f"onmt-{workload.name}"),
         "save_checkpoint_steps": job.updates,
         "train_steps": job.updates,
         "valid_steps": job.updates + 1,
         "seed": 1,
         "batch_type": "sents",
-        "batch_size": work.batch,
+        "batch_size": workload.batch,
         "bucket_size": SORTED,
         "num_workers": 0,
         "optim": "adam",
         "learning_rate": 1e-3,
         "decay_method": "none",
         "max_grad_norm": 1.0,
-        "dropout": [work.dropout],
-        "attention_dropout": [work.dropout],
-        "word_vec_size": work.embedding,
-        "hidden_size": work.hidden,
+        "dropout": [workload.dropout],
+        "attention_dropout": [workload.dropout],
+        "word_vec_size": workload.embedding,
+        "hidden_size": workload.hidden,
     }
-    return yaml.safe_dump(common | (recurrent(work) if work.cell else transformer()))
+    return yaml.safe_dump(common | (recurrent(workload) if workload.cell else transformer()))
 
 
-def recurrent(work: Work) -> dict[str, Any]:
+def recurrent(workload: Workload) -> dict[str, Any]:
     """Encoder in both directions; the loss is summed and divided by the sentences, its default."""
     return {
         "encoder_type": "brnn",
         "decoder_type": "rnn",
-        "rnn_type": work.cell,
+        "rnn_type": workload.cell,
         "layers": 1,
-        "global_attention": SCORES[work.score],
-        "input_feed": int(work.feeding),
+        "global_attention": SCORES[workload.score],
+        "input_feed": int(workload.feeding),
         "normalization": "sents",
     }
 
@@ -124,7 +124,7 @@ def decode(job: Job) -> None:
 
 def shared(job: Job) -> list[str]:
     """Options of `onmt_translate`; its length penalty stays what it is, the mean over tokens."""
-    model = job.model(f"onmt-{job.work.name}_step_*.pt")
+    model = job.model(f"onmt-{job.workload.name}_step_*.pt")
     options = {"-model": model, "-output": os.devnull, "-beam_size": job.options.beam, "-max_length": LONGEST}
     return [str(word) for pair in options.items() for word in pair]
 

@@ -12,7 +12,7 @@ import random
 import sys
 from pathlib import Path
 
-from benchmarks.peers.works import SPECIALS, Corpus, corpus
+from benchmarks.peers.workloads import SPECIALS, Corpus, corpus
 
 DEVELOPMENT = 1000  # words kept from the training
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import measure
-from benchmarks.peers.works import FEEDFORWARD, HEADS, LAYERS, Job, Work, read_lines, run
+from benchmarks.peers.workloads import FEEDFORWARD, HEADS, LAYERS, Job, Workload, read_lines, run
 
 LONGEST_PAIR = 128  # symbols: nothing is longer
 
@@ -45,14 +45,14 @@ def train(job: Job) -> None:
 
 
 def config(job: Job, place: Path) -> str:
-    """Its options for a work; the pairs as it wants them are written beside."""
+    """Its options for a workload; the pairs as it wants them are written beside."""
     import yaml
 
     pairs = place / "pairs.tsv"
     sides = [read_lines(path) for path in job.files[:2]]
     pairs.write_text("".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)), encoding="utf-8")
     lengths = dict.fromkeys(("max_source_length", "max_features_length", "max_target_length"), LONGEST_PAIR)
-    reading = {"source_sep": " ", "target_sep": " ", "tie_embeddings": True, "batch_size": job.work.batch}
+    reading = {"source_sep": " ", "target_sep": " ", "tie_embeddings": True, "batch_size": job.workload.batch}
     logger = {"class_path": "lightning.pytorch.loggers.CSVLogger", "init_args": {"save_dir": str(place)}}
     trainer = {"accelerator": "cpu", "max_steps": job.updates, "max_epochs": -1, "gradient_clip_val": 1.0}
     trainer |= {"enable_progress_bar": False, "limit_val_batches": 0, "logger": logger}
@@ -60,23 +60,23 @@ def config(job: Job, place: Path) -> str:
         "seed_everything": 1,
         "trainer": trainer,
         "data": {"model_dir": str(place), "train": str(pairs), **reading, **lengths},
-        "model": recurrent(job.work) if job.work.cell else transformer(job.work),
+        "model": recurrent(job.workload) if job.workload.cell else transformer(job.workload),
     }
     return yaml.safe_dump(options)
 
 
-def recurrent(work: Work) -> dict[str, Any]:
+def recurrent(workload: Workload) -> dict[str, Any]:
     """Additive attention, keys projected anew at every step."""
-    if work.score != "additive":
+    if workload.score != "additive":
         sys.exit("Yoyodyne has no attention but the additive one: it can do T1, T3 and T4")
-    encoder = {"hidden_size": work.hidden // 2, "layers": 1, "bidirectional": True}
-    return model(work, f"SoftAttention{work.cell}Model", f"{work.cell}Encoder", encoder)
+    encoder = {"hidden_size": workload.hidden // 2, "layers": 1, "bidirectional": True}
+    return model(workload, f"SoftAttention{workload.cell}Model", f"{workload.cell}Encoder", encoder)
 
 
-def transformer(work: Work) -> dict[str, Any]:
+def transformer(workload: Workload) -> dict[str, Any]:
     """Its hidden size is that of the feed-forward block."""
     encoder = {"hidden_size": FEEDFORWARD, "layers": LAYERS, "attention_heads": HEADS}
-    made = model(work, "TransformerModel", "TransformerEncoder", encoder)
+    made = model(workload, "TransformerModel", "TransformerEncoder", encoder)
     made["init_args"] |= {
         "decoder_hidden_size": FEEDFORWARD,
         "decoder_layers": LAYERS,
@@ -85,13 +85,13 @@ def transformer(work: Work) -> dict[str, Any]:
     return made
 
 
-def model(work: Work, name: str, encoder: str, sizes: dict[str, Any]) -> dict[str, Any]:
+def model(workload: Workload, name: str, encoder: str, sizes: dict[str, Any]) -> dict[str, Any]:
     """A model with its encoder and optimiser."""
-    common = {"dropout": work.dropout, "embedding_size": work.embedding}
+    common = {"dropout": workload.dropout, "embedding_size": workload.embedding}
     source = {"class_path": f"yoyodyne.models.modules.{encoder}", "init_args": sizes | common}
-    decoder = {"decoder_hidden_size": work.hidden, "decoder_layers": 1, "decoder_dropout": work.dropout}
+    decoder = {"decoder_hidden_size": workload.hidden, "decoder_layers": 1, "decoder_dropout": workload.dropout}
     optimizer = {"class_path": "yoyodyne.optimizers.Adam", "init_args": {"lr": 1e-3}}
-    rest = {"embedding_size": work.embedding, "source_encoder": source, "optimizer": optimizer}
+    rest = {"embedding_size": workload.embedding, "source_encoder": source, "optimizer": optimizer}
     return {"class_path": f"yoyodyne.models.{name}", "init_args": decoder | rest}
 
 

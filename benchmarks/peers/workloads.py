@@ -1,4 +1,4 @@
-"""What every toolkit is given: the works in plain numbers, the files of pieces, and the command line."""
+"""What every toolkit is given: the workloads in plain numbers, the tokenised files, and the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 60  # tokens of an output
 
 
 @dataclass(frozen=True)
-class Work:
+class Workload:
     """A model and how it is trained; an encoder has half of the hidden size in each direction."""
 
     name: str
@@ -29,17 +29,17 @@ class Work:
     dropout: float
 
 
-WORKS = (
-    Work("T1", "text", "additive", "GRU", True, 256, 512, 64, 0.2),
-    Work("T2", "text", "general", "LSTM", True, 256, 512, 64, 0.2),
-    Work("T2-nofeed", "text", "general", "LSTM", False, 256, 512, 64, 0.2),
-    Work("T3", "text", "", "", False, 256, 256, 64, 0.1),
-    Work("T4", "g2p", "additive", "LSTM", True, 128, 256, 256, 0.2),
+WORKLOADS = (
+    Workload("T1", "text", "additive", "GRU", True, 256, 512, 64, 0.2),
+    Workload("T2", "text", "general", "LSTM", True, 256, 512, 64, 0.2),
+    Workload("T2-nofeed", "text", "general", "LSTM", False, 256, 512, 64, 0.2),
+    Workload("T3", "text", "", "", False, 256, 256, 64, 0.1),
+    Workload("T4", "g2p", "additive", "LSTM", True, 128, 256, 256, 0.2),
 )
 
 
 class Corpus(NamedTuple):
-    """Files of pieces between blanks, and vocabularies of one piece a line."""
+    """Tokenised files: pieces between blanks, and vocabularies of one piece a line."""
 
     train_source: Path
     train_target: Path
@@ -63,16 +63,16 @@ def read_lines(path: Path) -> list[str]:
 
 
 class Job(NamedTuple):
-    """What a driver does: one work in one folder, and the options of the command line."""
+    """What a driver does: one workload in one folder, and the options of the command line."""
 
     folder: Path
-    work: Work
+    workload: Workload
     options: argparse.Namespace
 
     @property
     def files(self) -> Corpus:
-        """What the work is trained and tested on."""
-        return corpus(self.folder, self.work.data)
+        """What the workload is trained and tested on."""
+        return corpus(self.folder, self.workload.data)
 
     @property
     def updates(self) -> int:
@@ -95,7 +95,7 @@ def run(
     """Read the command line and do one verb; `more` adds a driver's own options."""
     parser = argparse.ArgumentParser(description=f"Measure {name}.")
     parser.add_argument("verb", choices=verbs)
-    parser.add_argument("work", choices=[work.name for work in WORKS])
+    parser.add_argument("work", choices=[workload.name for workload in WORKLOADS])
     parser.add_argument("folder", type=Path, help="where install.sh and prepare.py have put everything")
     parser.add_argument("--cell", choices=("GRU", "LSTM"), help="another cell than the work's")
     parser.add_argument("--threads", type=int, default=2, help="[%(default)s]")
@@ -109,8 +109,8 @@ def run(
     if more:
         more(parser)
     options = parser.parse_args()
-    work = next(work for work in WORKS if work.name == options.work)
-    if options.cell and work.cell:
-        work = replace(work, cell=options.cell)
+    workload = next(workload for workload in WORKLOADS if workload.name == options.work)
+    if options.cell and workload.cell:
+        workload = replace(workload, cell=options.cell)
     (options.folder / "models").mkdir(parents=True, exist_ok=True)
-    verbs[options.verb](Job(options.folder.resolve(), work, options))
+    verbs[options.verb](Job(options.folder.resolve(), workload, options))

@@ -1,6 +1,6 @@
 """What is trained on and translated: tokens between blanks, from files that are given or from the embedded corpus.
 
-A folder that is given (--pieces) is what peers/prepare.py writes: text.train.source, text.train.target,
+A folder that is given (--tokenised) is what peers/prepare.py writes: text.train.source, text.train.target,
 text.test.source, text.test.reference (as text) and text.vocabulary for translation; g2p.train.source and so on for
 spelling. Other names are known too (NAMES). Without a folder, both are made from the embedded corpus.
 """
@@ -35,7 +35,7 @@ MOST = 250  # tokens of a side: longer pairs (there are none) and the line of al
 DEV = 20  # pairs that a training wants to validate on, outside of every window
 
 
-class Pieces(NamedTuple):
+class Tokenised(NamedTuple):
     """Pairs for training in files, and lines for decoding with their references."""
 
     name: str
@@ -55,7 +55,7 @@ class Lines(NamedTuple):
     vocabulary: list[str]  # empty: what the training lines hold
 
 
-def prepare(task: str, given: Path | None, folder: Path, *, pairs: int = 12_000, entries: int = ENTRIES) -> Pieces:
+def prepare(task: str, given: Path | None, folder: Path, *, pairs: int = 12_000, entries: int = ENTRIES) -> Tokenised:
     """Lay the files of a task into `folder`; where none are given, so many pairs of the embedded corpus.
 
     Raises DataError if the given folder does not hold them.
@@ -66,7 +66,7 @@ def prepare(task: str, given: Path | None, folder: Path, *, pairs: int = 12_000,
     return lay(made, folder, "embedded corpus")
 
 
-def lay(lines: Lines, folder: Path, name: str) -> Pieces:
+def lay(lines: Lines, folder: Path, name: str) -> Tokenised:
     """Write what a training reads, which leaves out blank and very long pairs."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = [pair for pair in zip(*lines.train, strict=True) if all(0 < len(side.split()) <= MOST for side in pair)]
@@ -82,7 +82,7 @@ def lay(lines: Lines, folder: Path, name: str) -> Pieces:
         lengths.append([len(line.split()) + 1 for line in own])
     entries = len(lines.vocabulary) + len(SPECIAL_TOKENS) if lines.vocabulary else None
     counted = f"{len(kept):,} pairs, {name}"
-    return Pieces(counted, files, np.array(lengths, dtype=np.int64).T, lines.test, lines.references, entries)
+    return Tokenised(counted, files, np.array(lengths, dtype=np.int64).T, lines.test, lines.references, entries)
 
 
 def text(line: Sequence[str]) -> str:
@@ -95,7 +95,7 @@ def _read(task: str, given: Path) -> Lines:
         if all((given / name).is_file() for name in names):
             source, target, test, references, *vocabulary = (_lines(given / name) for name in names)
             return Lines((source, target), test, references, vocabulary[0] if vocabulary else [])
-    raise DataError(f"{given}: no files of pieces for {task}; expected {', '.join(NAMES[task][0])}")
+    raise DataError(f"{given}: no tokenised files for {task}; expected {', '.join(NAMES[task][0])}")
 
 
 def _translation(pairs: int, entries: int) -> Lines:
