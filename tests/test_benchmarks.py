@@ -176,7 +176,7 @@ def test_a_report_is_put_between_the_marks(tmp_path: Path) -> None:
 
 def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"kind": "train"}\n', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"x.jsonl:1: a row needs kind, system, workload and when"):
+    with pytest.raises(ValueError, match=r"x.jsonl:1: a row needs kind, system, work and when"):
         rows.read(tmp_path)
 
 
