@@ -7,13 +7,17 @@ import json
 import lzma
 import re
 import subprocess
+import traceback
 from pathlib import Path
 
 import pytest
 
+import mirada as package
 import tiny
 from cli_tools import ENVIRONMENT, Ran, command, mirada, process, works, write
 from mirada.config.options import SearchConfig
+from mirada.models.luong import Luong
+from mirada.search.scheduler import Scheduler
 from mirada.translator import Translation, load
 
 GIVEN = "".join(f"{line}\n" for line in tiny.SOURCES)
@@ -264,3 +268,25 @@ def test_symbols_are_joined_back(model_folder):
     plain = translates(model_folder)
     assert translates(model_folder, "--join-output") == ["".join(line.split()) for line in plain]
     assert any(" " in line for line in plain)
+
+
+@one_model
+def test_a_sentence_passes_few_frames_on_its_way_to_the_decoder(model_folder, monkeypatch):
+    """As docs/architecture.md counts them: until the scheduler has the request, and in its thread to the first step."""
+    root, ways = Path(package.__file__).parent, []
+
+    def watch(owner, verb):
+        inner = getattr(owner, verb)
+
+        def watched(*given, **named):
+            ways.append([frame.filename for frame in traceback.extract_stack() if root in Path(frame.filename).parents])
+            return inner(*given, **named)
+
+        monkeypatch.setattr(owner, verb, watched)
+
+    watch(Scheduler, "search")
+    watch(Luong, "step")
+    translates(model_folder, given="the cat\n")
+    submitted, stepped = ways[:2]
+    assert len(submitted) + 1 + len(stepped) + 1 <= 14
+    assert len({*submitted, *stepped}) + 2 <= 9  # and those of the scheduler and of the model

@@ -226,7 +226,7 @@ def test_one_that_is_too_big_alone_is_named_and_the_others_are_not_lost(toy: Toy
 
 
 def test_a_prefix_that_nothing_can_begin_with_is_refused_at_once(toy: ToyDecoder) -> None:
-    message = r"^line 3: token 2 of the forced prefix is the special token 'eos'; "
+    message = r"^line 3: token 2 of the forced prefix is the special token '</s>'; "
     with pytest.raises(DataError, match=message):
         scheduler(ToyModel(toy)).submit(Request([4, EOS], [5, EOS], 2), GREEDY)
 

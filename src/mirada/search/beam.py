@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from mirada.config.options import SearchConfig
+from mirada.data.vocabulary import EOS
 from mirada.search.continuous import Advanced, Group, NewRequests, Search
 from mirada.search.step import (
-    SPECIALS,
     Hypothesis,
     StepFunction,
     Trail,
@@ -87,7 +87,7 @@ def beam_search(step: StepFunction, options: SearchConfig, *, with_attention: bo
         width = options.beam_size if spread else 1
         candidates = _expand(result.logits, group, 2 * width)
         # With fewer live candidates than beams, ended ones are among the kept: their beams are empty.
-        ended = candidates.tokens == SPECIALS.eos
+        ended = candidates.tokens == EOS
         scores, kept = candidates.scores.masked_fill(ended, -inf).topk(width, dim=1)
         attention = attention_of(result, len(group.ages)) if with_attention else None
         tokens, log_p, beams, parents = (host(part) for part in (*candidates[1:], kept))

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from mirada.data.vocabulary import BOS, PAD
 from mirada.search.memory import put
-from mirada.search.step import SPECIALS, Hypothesis, Rules, Trail
+from mirada.search.step import Hypothesis, Rules, Trail
 from mirada.trees import Tree, map_tensors, put_rows, select_rows
 
 Insert = Callable[[Any, Tensor, Any], Any]  # `insert` of a decoder
@@ -177,7 +178,7 @@ def _begun(search: Search, new: NewRequests) -> Group:
     device = new.rules.limits.device
     beams, own = search.begin(new)
     tickets = torch.tensor(new.tickets, device=device)
-    tokens = torch.full((len(tickets), beams), SPECIALS.bos, device=device)
+    tokens = torch.full((len(tickets), beams), BOS, device=device)
     history = tokens.new_empty(*tokens.shape, 0) if new.rules.ngram_size else None
     state = new.state
     if beams > 1:
@@ -284,5 +285,5 @@ def _widened(tree: Any, fresh: Any) -> Any:
 def _beside(history: Tensor, places: Tensor, fresh: Tensor) -> Tensor:
     """The tokens of others in some places; <pad> before the first token of a younger one."""
     width = max(history.size(2), fresh.size(2))
-    history, fresh = (pad(part, (width - part.size(2), 0), value=SPECIALS.pad) for part in (history, fresh))
+    history, fresh = (pad(part, (width - part.size(2), 0), value=PAD) for part in (history, fresh))
     return history.index_copy(0, places, fresh)

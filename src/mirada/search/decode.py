@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from mirada.config.options import SearchConfig
+from mirada.data.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS
 from mirada.errors import ConfigError, DataError
 from mirada.search.beam import beam_search
 from mirada.search.continuous import Insert, NewRequests, RunningBatch, Search
 from mirada.search.sampling import greedy_search, sample
-from mirada.search.step import SPECIALS, Hypothesis, Rules, Specials, StepFunction, StepResult
+from mirada.search.step import Hypothesis, Rules, StepFunction, StepResult
 from mirada.trees import map_tensors
 
-__all__ = ["SPECIALS", "Hypothesis", "Sentences", "Specials", "StepFunction", "StepResult", "rules_of", "search"]
+__all__ = ["Hypothesis", "Sentences", "StepFunction", "StepResult", "rules_of", "search"]
 
 
 class Sentences(NamedTuple):
@@ -89,7 +90,7 @@ def rules_of(sentences: Sentences, options: SearchConfig) -> Rules:
     """Check what the caller says and lay it out for the searches, on the device of the limits."""
     limits = sentences.limits.long()
     prefix = limits.new_empty(len(limits), 0) if sentences.prefix is None else sentences.prefix.to(limits)
-    lengths = (prefix != SPECIALS.pad).sum(1)
+    lengths = (prefix != PAD).sum(1)
     _check(limits, prefix, lengths)
     return Rules(
         limits=torch.maximum(limits, lengths),
@@ -114,10 +115,10 @@ def _check(limits: Tensor, prefix: Tensor, lengths: Tensor) -> None:
 def check_prefix(name: str, prefix: Sequence[int]) -> None:
     """Raise DataError for a special token in a forced prefix; `<unk>` can be forced."""
     for position, token in enumerate(prefix):
-        if token in SPECIALS[1:]:
+        if token in (PAD, BOS, EOS):
             raise DataError(
                 f"{name}: token {position + 1} of the forced prefix is the special token "
-                f"{Specials._fields[SPECIALS.index(token)]!r}; "
+                f"{SPECIAL_TOKENS[token]!r}; "
                 "a prefix holds ordinary tokens, with padding only behind them"
             )
 

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from mirada.data.vocabulary import UNK
 from mirada.search.decoder import ContinuousDecoder
-from mirada.search.step import SPECIALS, StepResult, log_probabilities
+from mirada.search.step import StepResult, log_probabilities
 
 Mode = Literal["linear", "log_linear"]
 
@@ -128,4 +129,4 @@ class Ensemble:
 
     def _known(self, token: Tensor) -> Tensor:
         """What the vocabulary does not hold, a word copied from the source, is read as `<unk>` by all."""
-        return token.masked_fill(token >= self.vocabulary, SPECIALS.unk)
+        return token.masked_fill(token >= self.vocabulary, UNK)

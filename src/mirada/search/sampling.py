@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from mirada.config.options import SearchConfig
+from mirada.data.vocabulary import EOS
 from mirada.search.continuous import Advanced, Group, NewRequests, Search
 from mirada.search.step import (
-    SPECIALS,
     Hypothesis,
     StepFunction,
     Trail,
@@ -157,14 +157,14 @@ def _search(
 def _advance(group: Group, tokens: Tensor) -> Group:
     """Move every path on by its token."""
     history = None if group.history is None else torch.cat([group.history, tokens[:, :, None]], 2)
-    own = group.own._replace(done=group.own.done | (tokens == SPECIALS.eos))
+    own = group.own._replace(done=group.own.done | (tokens == EOS))
     return group._replace(ages=group.ages + 1, tokens=tokens, history=history, own=own)
 
 
 def _path(trail: Trail, place: int, alpha: float) -> Hypothesis:
     """One of a sentence's paths, to its `</s>`; without one it ends before the last step, which was for `</s>` only."""
     tokens = [int(past.tokens[row, place]) for past, row in trail]
-    length = tokens.index(SPECIALS.eos) + 1 if SPECIALS.eos in tokens else len(tokens) - 1
+    length = tokens.index(EOS) + 1 if EOS in tokens else len(tokens) - 1
     log_p = [float(past.log_probabilities[row, place]) for past, row in trail[:length]]
     attention = [past.attention[row, place] for past, row in trail[:length] if past.attention is not None]
     return hypothesis(tokens[:length], log_p, attention, alpha)

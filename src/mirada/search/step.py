@@ -15,21 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mirada.data.vocabulary import EOS, NEVER_WRITTEN, PAD
+
 BLOCK = 64
 FEW = 1 << 14  # numbers that are looked through one by one as fast
 Length = TypeVar("Length", float, Tensor)
-
-
-class Specials(NamedTuple):
-    """Ids of the four special tokens, the same in every vocabulary."""
-
-    unk: int = 0
-    pad: int = 1
-    bos: int = 2
-    eos: int = 3
-
-
-SPECIALS = Specials()
 
 
 class StepResult(Protocol):
@@ -86,7 +76,7 @@ def hypothesis(
     tokens: Sequence[int], log_probabilities: Sequence[float], attention: Sequence[np.ndarray], alpha: float
 ) -> Hypothesis:
     """An output from its steps: tokens, `</s>` included where it was produced, and the attention `[S]` of each."""
-    finished, total = tokens[-1] == SPECIALS.eos, fsum(log_probabilities)
+    finished, total = tokens[-1] == EOS, fsum(log_probabilities)
     return Hypothesis(
         tokens=tuple(tokens[:-1] if finished else tokens),
         log_probability=total,
@@ -131,15 +121,14 @@ def producible(logits: Tensor) -> Tensor:
     A softmax over the result gives those two no probability: every log-probability of mirada is normalised like this.
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
-    logits[:, SPECIALS.pad] = -inf
-    logits[:, SPECIALS.bos] = -inf
+    logits[:, NEVER_WRITTEN] = -inf
     return logits
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
     """Log-probabilities `[N, V]`, at least in float32; −inf on `<pad>` and `<s>`. They take the place of the logits."""
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    logits[:, SPECIALS.pad : SPECIALS.bos + 1] = -inf  # neighbours
+    logits[:, NEVER_WRITTEN] = -inf
     # In place, for fresh memory costs as much as the sums. A GPU may read a row again after it has begun to write it.
     return torch.log_softmax(logits, 1, out=logits) if logits.device.type == "cpu" else logits.log_softmax(1)
 
@@ -185,11 +174,11 @@ def allowed(logits: Tensor, rules: Rules, ages: Tensor, history: Tensor | None) 
     if (early is not None and early.any()) or history is not None:
         choice = logits.clone()
         if early is not None:
-            choice[:, SPECIALS.eos] = choice[:, SPECIALS.eos].masked_fill(early.repeat_interleave(count), -inf)
+            choice[:, EOS] = choice[:, EOS].masked_fill(early.repeat_interleave(count), -inf)
         if history is not None:
             choice.masked_fill_(repeats(history, rules.ngram_size, logits.shape[1]), -inf)
         stuck = choice.amax(1) == -inf
-        choice[:, SPECIALS.eos] = torch.where(stuck, logits[:, SPECIALS.eos], choice[:, SPECIALS.eos])
+        choice[:, EOS] = torch.where(stuck, logits[:, EOS], choice[:, EOS])
     if rules.prefix.shape[1]:
         inside = rules.prefix_lengths > ages  # [A]
         if inside.any():
@@ -210,7 +199,7 @@ def repeats(history: Tensor, size: int, vocabulary: int) -> Tensor:
     start = history[:, history.shape[1] - size + 1 :]  # [N, size - 1]
     repeated = (ngrams[:, :, :-1] == start[:, None]).all(2)
     # n-grams that begin otherwise mark <pad>, which is forbidden anyway.
-    return marks.scatter_(1, torch.where(repeated, ngrams[:, :, -1], SPECIALS.pad), True)
+    return marks.scatter_(1, torch.where(repeated, ngrams[:, :, -1], PAD), True)
 
 
 def _forced(choice: Tensor, logits: Tensor, token: Tensor, inside: Tensor) -> Tensor:

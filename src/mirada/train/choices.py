@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from mirada.config.configfile import changed
 from mirada.config.options import Config, ModelConfig, TrainingConfig
 from mirada.errors import ConfigError
+from mirada.evaluation.compare import TASK_METRICS
 from mirada.evaluation.measurable import cannot_measure
 
 UPDATES = 3000  # a plan has so many at least, however few the pairs
@@ -91,7 +92,7 @@ def choose_metrics(config: Config, targets: Sequence[str], given: Collection[str
     few = len({word for row in words for word in row}) <= SYMBOLS
     short = median(map(len, some)) <= LONG
     symbols = single and short if kind == "char" else kind == "word" and (single or few)
-    metrics = ("exact",) if symbols else ("bleu", "chrf")
+    metrics = TASK_METRICS["word"][:1] if symbols else TASK_METRICS["bpe"][:2]  # of those that reports show
     usable = [name for name in metrics if not cannot_measure(name, [[text] for text in some])]
     values: dict[str, Any] = {"valid_metrics": usable}
     if usable == ["exact"] and "early_stopping_metric" not in given:
