@@ -25,7 +25,7 @@ from mirada.kernels.private import missing
 from mirada.scoring import Forced, force
 from mirada.search.chunks import blocks_of, searched
 from mirada.search.ensemble import Mode
-from mirada.search.queue import MOST_SENTENCES
+from mirada.search.queue import MOST_SENTENCES, Outputs, Request
 from mirada.search.scheduler import Scheduler
 from mirada.search.step import Hypothesis
 from mirada.search.workers import apart, default_workers
@@ -151,26 +151,37 @@ class Translator:
         if there are prefixes, but not one a text.
         """
         options = options or self.config.search
-        check_texts(texts)
-        check_texts(prefixes or [], "prefixes", "prefix")
         check_batch(batch_size)
-        if prefixes and len(prefixes) != len(texts):
-            raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
         with_attention = with_attention or options.replace_unk
         self.members.check_attention(with_attention)
-        pieces = self.members.pieces(texts, options, first=first, warn=self.warn)
-        starts = self.target_tokenizer.pieces(prefixes) if prefixes else [[] for _ in texts]
-        requests = {i: self.members.request(row, starts[i], first + i) for i, row in enumerate(pieces) if row[0]}
+        pieces, requests = self.requests(texts, options, prefixes, first)
         found = self.scheduler.search(
             list(requests.values()), options, batch_size=batch_size, with_attention=with_attention
         )
         outputs = dict(zip(requests, found, strict=True))
-        return [
-            [self._translation(pieces[i][0], hypothesis, options) for hypothesis in outputs[i]]
-            if i in outputs
-            else [EMPTY]
-            for i in range(len(texts))
-        ]
+        return [self.read_back(row, outputs.get(i, []), options) for i, row in enumerate(pieces)]
+
+    def requests(
+        self, texts: Sequence[str], options: SearchConfig, prefixes: Sequence[str] | None, first: int
+    ) -> tuple[list[list[Piece]], dict[int, Request]]:
+        """The tokens of each text, and by its place what is to be searched of each that has any; raises as `search`."""
+        check_texts(texts)
+        check_texts(prefixes or [], "prefixes", "prefix")
+        if prefixes and len(prefixes) != len(texts):
+            raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
+        pieces = self.members.pieces(texts, options, first=first, warn=self.warn)
+        starts = self.target_tokenizer.pieces(prefixes) if prefixes else [[] for _ in texts]
+        requests = {i: self.members.request(row, starts[i], first + i) for i, row in enumerate(pieces) if row[0]}
+        return [row[0] for row in pieces], requests
+
+    def read_back(self, source: list[Piece], found: Outputs, options: SearchConfig) -> list[Translation]:
+        """What was found for a text; one without tokens has an empty output."""
+
+        def read(one: Hypothesis) -> Translation:
+            weights = None if one.attention is None else one.attention.numpy()
+            return translation(self.target_tokenizer, source, one, weights, replace_unk=options.replace_unk)
+
+        return [read(one) for one in found] if source else [EMPTY]
 
     def stream(
         self,
@@ -253,10 +264,6 @@ class Translator:
     def word_links(self, found: Translation) -> str:
         """Pharaoh links i-j of an output with attention (texts.word_links)."""
         return word_links(found, self.target_tokenizer)
-
-    def _translation(self, source: list[Piece], found: Hypothesis, options: SearchConfig) -> Translation:
-        attention = None if found.attention is None else found.attention.numpy()
-        return translation(self.target_tokenizer, source, found, attention, replace_unk=options.replace_unk)
 
 
 def _silent(line: str) -> None:

@@ -44,10 +44,7 @@ class ServeConfig(Block):
     max_tokens: SomeLength = Field(500, description="most source tokens a text, and most of an output")
     max_beam_size: Some = Field(20, description="largest beam, and most samples a text")
     queue_size: Some = Field(1024, description="texts that may wait for a model; beyond, 503")
-    batch_size: Some = Field(64, description="texts searched together")
-    searches: int = Field(
-        8, ge=1, le=64, description="groups of waiting texts that are handed to the search at once; there they join"
-    )
+    batch_size: Some = Field(64, description="most texts that share a step of the search")
     time_limit: Seconds = Field(60.0, description="seconds a request may take")
     read_seconds: Seconds = Field(10.0, description="seconds a client may take to send a request")
     drain_seconds: Seconds = Field(30.0, description="seconds that accepted requests get after SIGTERM")

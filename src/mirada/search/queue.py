@@ -17,6 +17,7 @@ from mirada.search.step import Hypothesis
 LOGITS, MOST_SENTENCES, POSITIONS = 1 << 22, 512, 1 << 14
 
 Outputs = list[Hypothesis]
+OVERTAKING = 64  # requests that may join a batch past older ones with other options, which wait for its end
 
 
 class QueueFullError(MiradaError):
@@ -55,7 +56,7 @@ def automatic(vocabulary: int, options: SearchConfig) -> Capacity:
 
 
 class Lane(NamedTuple):
-    """What requests must have in common to share steps."""
+    """What requests must have in common to share steps; how long an output may be is each one's own."""
 
     options: SearchConfig
     capacity: Capacity
@@ -69,19 +70,20 @@ Known = dict[Key, "Task"]  # those of a lane on their way, by what makes results
 class Task:
     """A request on its way, and all who wait for it."""
 
-    __slots__ = ("futures", "home", "left", "number", "request", "taken", "wanted")
+    __slots__ = ("futures", "home", "key", "left", "limit", "number", "request", "taken", "wanted")
 
-    def __init__(self, number: int, request: Request, home: Known):
-        self.number, self.request, self.home = number, request, home
+    def __init__(self, number: int, request: Request, limit: int, *, key: Key, home: Known):
+        self.number, self.request, self.limit = number, request, limit  # of tokens of an output
+        self.key, self.home = key, home
         self.futures: list[Future[Outputs]] = []
         self.wanted = 0  # futures that nobody cancelled
         self.taken = False  # a worker has it
         self.left = False  # nobody works on it any more
 
-    def forget(self, options: SearchConfig) -> None:
+    def forget(self) -> None:
         """It is done, or nobody wants it: an equal request is a new task."""
-        if self.home.get(key := _key(self.request, options)) is self:
-            del self.home[key]
+        if self.home.get(self.key) is self:
+            del self.home[self.key]
 
     def finish(self, outputs: Outputs) -> None:
         """Give the outputs to all who wait."""
@@ -101,6 +103,7 @@ class Task:
 class Parcel(NamedTuple):
     """Tasks that came together, longest source first, for one worker; `siblings` of them came together."""
 
+    number: int  # the older, the smaller
     lane: Lane
     siblings: int
     tasks: deque[Task]
@@ -110,12 +113,14 @@ class Queue:
     """All parcels that wait. Whoever uses it holds the scheduler's lock."""
 
     def __init__(self) -> None:
-        self.parcels: deque[Parcel] = deque()
         self.waiting = 0  # tasks that no worker has and somebody wants
+        self._parcels: dict[Lane, deque[Parcel]] = {}  # of each lane that has some, the oldest first
         self._numbers = count()
         self._lanes: dict[Lane, Known] = {}
 
-    def add(self, requests: Sequence[Request], lane: Lane, workers: int) -> tuple[list[Task], list[Parcel]]:
+    def add(
+        self, requests: Sequence[Request], limits: Sequence[int], lane: Lane, workers: int
+    ) -> tuple[list[Task], list[Parcel]]:
         """The task of each request, equal ones in common with those on their way, and the parcels of the new ones.
 
         Similar lengths share a batch, longest first. Every so manieth batch goes to one parcel, so that parcels are
@@ -125,29 +130,54 @@ class Queue:
         self._lanes = {known: tasks for known, tasks in self._lanes.items() if tasks}
         home = self._lanes.setdefault(lane, {})
         tasks, new = [], []
-        for request in requests:
-            key = _key(request, lane.options)
+        for request, limit in zip(requests, limits, strict=True):
+            key = _key(request, limit, sampled=lane.options.sample)
             task = home.get(key)
             if task is None:
-                task = home[key] = Task(next(self._numbers), request, home)
+                task = home[key] = Task(next(self._numbers), request, limit, key=key, home=home)
                 new.append(task)
             tasks.append(task)
         new.sort(key=lambda task: -len(task.request.source))
         batches = list(_batches(new, lane.capacity))
         siblings = min(workers, len(batches))
-        parcels = [Parcel(lane, siblings, deque(chain.from_iterable(batches[i::siblings]))) for i in range(siblings)]
-        self.parcels += parcels
+        parcels = [
+            Parcel(next(self._numbers), lane, siblings, deque(chain.from_iterable(batches[i::siblings])))
+            for i in range(siblings)
+        ]
+        if parcels:
+            self._parcels.setdefault(lane, deque()).extend(parcels)
         self.waiting += len(new)
         return tasks, parcels
 
-    def take(self, lane: Lane | None) -> Parcel | None:
-        """The oldest parcel; with a lane given, only if it came alone and is of that lane, so that it can join."""
-        if not self.parcels:
+    def take(self) -> Parcel | None:
+        """The oldest parcel."""
+        return None if (oldest := self._oldest()) is None else self._taken(oldest)
+
+    def join(self, lane: Lane, overtaking: int) -> Parcel | None:
+        """The oldest parcel of a lane, for a batch that runs, if it came alone.
+
+        Where older ones of other lanes wait, only if it has `overtaking` tasks at most.
+        """
+        mine = self._parcels[lane][0] if lane in self._parcels else None
+        if mine is None or mine.siblings > 1 or (self.behind(mine) and len(mine.tasks) > overtaking):
             return None
-        oldest = self.parcels[0]
-        if lane is not None and (oldest.siblings > 1 or oldest.lane != lane):
-            return None
-        return self.parcels.popleft()
+        return self._taken(mine)
+
+    def behind(self, parcel: Parcel) -> bool:
+        """Whether older ones than this wait."""
+        oldest = self._oldest()
+        return oldest is not None and oldest.number < parcel.number
+
+    def _oldest(self) -> Parcel | None:
+        return min((parcels[0] for parcels in self._parcels.values()), default=None)
+
+    def _taken(self, parcel: Parcel) -> Parcel:
+        """Take the first parcel of its lane."""
+        parcels = self._parcels[parcel.lane]
+        parcels.popleft()
+        if not parcels:
+            del self._parcels[parcel.lane]
+        return parcel
 
     def next(self, parcel: Parcel) -> Task | None:
         """The next of a parcel's tasks that somebody wants."""
@@ -166,10 +196,10 @@ class Queue:
             task.taken = False
 
 
-def _key(request: Request, options: SearchConfig) -> Key:
+def _key(request: Request, limit: int, *, sampled: bool) -> Key:
     """Equal requests have one result in common; when sampling the number makes a difference."""
-    number = request.number if options.sample else -1
-    return (tuple(request.source), tuple(request.prefix), request.copies, request.others, number)
+    number = request.number if sampled else -1
+    return (tuple(request.source), tuple(request.prefix), request.copies, request.others, limit, number)
 
 
 def _batches(tasks: Sequence[Task], capacity: Capacity) -> Iterable[list[Task]]:

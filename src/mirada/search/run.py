@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
@@ -16,10 +16,15 @@ from mirada.search.continuous import Done, NewRequests, RunningBatch
 from mirada.search.decode import Sentences, rules_of, running_batch
 from mirada.search.decoder import ContinuousDecoder, Decoder
 from mirada.search.memory import widened
-from mirada.search.queue import Lane, Parcel, Queue, Task
+from mirada.search.queue import OVERTAKING, Lane, Parcel, Queue, Task
 from mirada.search.step import Hypothesis
 from mirada.search.workers import use_threads
-from mirada.texts import output_limit
+
+REST = 8  # steps of a batch, at least, from one joining to the next: to encode a sentence alone costs as much as two
+
+
+def _nobody(size: int) -> None:
+    """Nobody watches."""
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Shared:
     queue: Queue = field(default_factory=Queue)
     working: list[Worker] = field(default_factory=list)
     threads: int = 1  # of torch, for all workers together
+    watch: Callable[[int], object] = _nobody  # hears how large a batch is
 
 
 class Worker:
@@ -43,6 +49,8 @@ class Worker:
         self.tasks: dict[int, Task] = {}  # of the batch
         self.free = 0  # places that others may still take
         self.most = 1 << 62  # sentences that the memory has room for, as far as is known
+        self.overtaking = 0  # tasks that may still join past older ones of other lanes
+        self.rest = 0  # steps until others may join
 
     def reserve(self, parcel: Parcel) -> bool:
         """Keep places for a parcel, if there are as many and it can join."""
@@ -62,16 +70,16 @@ class Worker:
                 except Exception as error:
                     too_big = out_of_memory(error)
                     if not too_big:
-                        self._fail(error, list(self.tasks.values()), lane)
+                        self._fail(error, list(self.tasks.values()))
                 if too_big:  # out of the handler: what the failed attempt held is free again
-                    self._halve(lane)
+                    self._halve()
 
     def _lane(self) -> Lane | None:
         """Of the parcel that is to be searched next; without one the worker is done."""
         shared = self.shared
         with shared.lock:
             if self.parcel is None or not self.parcel.tasks:
-                self.parcel, self.most = shared.queue.take(None), 1 << 62
+                self.parcel, self.most = shared.queue.take(), 1 << 62
             if self.parcel is None:
                 shared.working.remove(self)
             return None if self.parcel is None else self.parcel.lane
@@ -81,6 +89,7 @@ class Worker:
         decoder = self.shared.decoder
         insert = decoder.insert if isinstance(decoder, ContinuousDecoder) else None
         batch = running_batch(decoder.step, insert, lane.options, with_attention=lane.with_attention)
+        self.overtaking, self.rest = OVERTAKING, 0
         while True:
             self._drop_unwanted(batch)
             new, places = self._arrivals(batch, lane)
@@ -89,9 +98,12 @@ class Worker:
             done: list[Done] = []
             if not new:
                 done = batch.step(places)
+                self.rest -= 1
             elif (arrived := self._read(new, lane)) is not None:
                 done = batch.insert(arrived, places)
-            self._finish(done, lane.options)
+                self.rest = REST
+                self.shared.watch(len(self.tasks))
+            self._finish(done)
 
     def _drop_unwanted(self, batch: RunningBatch) -> None:
         """Drop the tasks that everybody has given up."""
@@ -127,8 +139,9 @@ class Worker:
                     return task
                 queue.put_back(self.parcel, [task])
                 return None
-            if (joining := queue.take(lane)) is None:
+            if (self.rest > 0 and self.tasks) or (joining := queue.join(lane, self.overtaking)) is None:
                 return None
+            self.overtaking -= len(joining.tasks) if queue.behind(joining) else 0
             self.parcel = joining
         return None
 
@@ -144,14 +157,14 @@ class Worker:
         except Exception as error:
             if out_of_memory(error):
                 raise
-            self._fail(error, tasks, lane)
+            self._fail(error, tasks)
             return None
 
     def _encoded(self, tasks: Sequence[Task], options: SearchConfig) -> NewRequests:
         """Encode new sources, and lay out what their searches must keep to."""
         decoder, device = self.shared.decoder, self.shared.device
         requests = [task.request for task in tasks]
-        limits = torch.tensor([output_limit(len(request.source) - 1, options) for request in requests])
+        limits = torch.tensor([task.limit for task in tasks])
         prefix = pad([request.prefix for request in requests], device)[0]
         rules = rules_of(Sentences(limits.to(device), prefix), options)
         copies = [pad([request.copies for request in requests], device)[0]] if requests[0].copies else []
@@ -161,31 +174,31 @@ class Worker:
         seeds = [request.number for request in requests]
         return NewRequests([task.number for task in tasks], seeds, rules, widened(memory), state)
 
-    def _finish(self, done: Sequence[Done], options: SearchConfig) -> None:
+    def _finish(self, done: Sequence[Done]) -> None:
         if not done:
             return
         with self.shared.lock:
             finished = [(self.tasks.pop(number), outputs) for number, outputs in done if number in self.tasks]
             for task, _ in finished:
-                task.forget(options)
+                task.forget()
         for task, outputs in finished:
             task.finish([_cut(output, len(task.request.source)) for output in outputs])
 
-    def _fail(self, error: BaseException, tasks: Sequence[Task], lane: Lane) -> None:
+    def _fail(self, error: BaseException, tasks: Sequence[Task]) -> None:
         """Some tasks end with an error."""
         with self.shared.lock:
             for task in tasks:
                 self.tasks.pop(task.number, None)
-                task.forget(lane.options)
+                task.forget()
         for task in tasks:
             task.fail(error)
 
-    def _halve(self, lane: Lane) -> None:
+    def _halve(self) -> None:
         """A batch that was too big for the memory is searched again, half of it at a time."""
         if len(self.tasks) == 1:
             [task] = self.tasks.values()
             name = f"line {task.request.number + 1} ({len(task.request.source) - 1} tokens)"
-            self._fail(DataError(f"{name}: too little memory even for this one alone"), [task], lane)
+            self._fail(DataError(f"{name}: too little memory even for this one alone"), [task])
             return
         with self.shared.lock:
             tasks, self.tasks = list(self.tasks.values()), {}

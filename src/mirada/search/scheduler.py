@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
@@ -37,6 +37,7 @@ from mirada.search.decoder import Decoder
 from mirada.search.queue import Capacity, Lane, Outputs, Parcel, QueueFullError, Request, Task, automatic
 from mirada.search.run import Shared, Worker
 from mirada.search.workers import own_threads
+from mirada.texts import output_limit
 
 __all__ = ["QueueFullError", "Request", "Scheduler", "search_all", "with_end"]
 
@@ -80,8 +81,27 @@ class Scheduler:
         with_attention: bool = False,
     ) -> Future[Outputs]:
         """The future outputs of one request, best first."""
-        [(future, _)] = self._add([request], options, batch_size, with_attention, bounded=True)
-        return future
+        return self.submit_all([request], options, batch_size=batch_size, with_attention=with_attention)[0]
+
+    def submit_all(
+        self,
+        requests: Sequence[Request],
+        options: SearchConfig,
+        *,
+        batch_size: int | None = None,
+        with_attention: bool = False,
+    ) -> list[Future[Outputs]]:
+        """The same of several: all are taken, or none."""
+        return [future for future, _ in self._add(requests, options, batch_size, with_attention, bounded=True)]
+
+    def watch(self, function: Callable[[int], object]) -> None:
+        """Let a function hear how many requests share a step, whenever new ones have joined."""
+        self._shared.watch = function
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait: a batch has none of them yet."""
+        return self._shared.queue.waiting
 
     def search(
         self,
@@ -117,17 +137,18 @@ class Scheduler:
         for request in requests:
             check_prefix(f"line {request.number + 1}", request.prefix)
         capacity = automatic(self.vocabulary, options) if batch_size is None else Capacity(batch_size, 1 << 62)
-        lane, threads, shared = Lane(options, capacity, with_attention), own_threads(), self._shared
+        lane, threads, shared = Lane(_without_lengths(options), capacity, with_attention), own_threads(), self._shared
+        limits = [output_limit(len(request.source) - 1, options) for request in requests]
         with shared.lock:
             if bounded and self.most_waiting is not None and shared.queue.waiting + len(requests) > self.most_waiting:
                 raise QueueFullError(f"{shared.queue.waiting} requests wait already; try again later")
-            tasks, parcels = shared.queue.add(requests, lane, self.workers)
+            tasks, parcels = shared.queue.add(requests, limits, lane, self.workers)
             pairs = [(_future_of(task), task) for task in tasks]
             shared.threads = threads
             for parcel in parcels:
                 self._hire(parcel)
         for future, task in pairs:
-            future.add_done_callback(partial(self._given_up, task, options))
+            future.add_done_callback(partial(self._given_up, task))
         return pairs
 
     def _hire(self, parcel: Parcel) -> None:
@@ -137,7 +158,7 @@ class Scheduler:
             self._shared.working.append(worker := Worker(self._shared))
             self._pool.submit(worker.work)
 
-    def _given_up(self, task: Task, options: SearchConfig, future: Future[Outputs]) -> None:
+    def _given_up(self, task: Task, future: Future[Outputs]) -> None:
         """A future was cancelled: where nobody else waits, the task is dropped."""
         if not future.cancelled():
             return
@@ -149,7 +170,7 @@ class Scheduler:
                 shared.queue.waiting -= 1
                 task.left = True
             if not task.wanted:
-                task.forget(options)
+                task.forget()
 
 
 def search_all(
@@ -165,6 +186,11 @@ def search_all(
     """Search once, with a scheduler of its own."""
     scheduler = Scheduler(decoder, device=device, vocabulary=1, workers=workers)
     return scheduler.search(requests, options, batch_size=batch_size, with_attention=with_attention)
+
+
+def _without_lengths(options: SearchConfig) -> SearchConfig:
+    """Options without those that each request has its own limit from."""
+    return options.model_copy(update=dict.fromkeys(("max_output_length", "max_length_ratio", "max_length_offset")))
 
 
 def _future_of(task: Task) -> Future[Outputs]:

@@ -21,7 +21,11 @@ class Metrics:
             buckets=SECONDS, registry=self._all,
         )  # fmt: skip
         self.batch_size = Histogram(
-            "mirada_batch_size", "texts handed to the search together", ["model"], buckets=SIZES, registry=self._all
+            "mirada_batch_size",
+            "texts that share a step, whenever some have joined",
+            ["model"],
+            buckets=SIZES,
+            registry=self._all,
         )
         self.tokens = Counter("mirada_tokens", "tokens of texts translated", ["model", "side"], registry=self._all)
         self.running = Gauge("mirada_requests_running", "requests being answered", registry=self._all)

@@ -86,10 +86,11 @@ class Service:
         self, request: Request, name: str, wanted: Sequence[Wanted], options: SearchConfig, *, with_attention: bool
     ) -> list[list[Translation]]:
         """Outputs of each text."""
-        futures = await self.submit(
+        coming = await self.submit(
             name, lambda engine: engine.translate(wanted, options, with_attention=with_attention)
         )
-        return await self.results(request, futures)
+        found = await self.results(request, [one.future for one in coming])
+        return [one.read(outputs) for one, outputs in zip(coming, found, strict=True)]
 
     async def aside(self, request: Request, name: str, work: Callable[[Engine], Result]) -> Result:
         """What a function of the engine gives, computed beside the searches."""

@@ -115,14 +115,8 @@ class Shelf:
         check(translator, place)
         self._stamps[name] = stamp
         self.log.info("model %s: loaded", name)
-        on_batch = self.metrics.batch_size.labels(name).observe
-        return Engine(
-            translator,
-            queue_size=settings.queue_size,
-            batch_size=settings.batch_size,
-            searches=settings.searches,
-            on_batch=on_batch,
-        )
+        translator.scheduler.watch(self.metrics.batch_size.labels(name).observe)
+        return Engine(translator, queue_size=settings.queue_size, batch_size=settings.batch_size)
 
     def _check_room(self) -> None:
         """Raise ConfigError for a model that could never be loaded."""

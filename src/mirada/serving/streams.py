@@ -14,12 +14,11 @@ from starlette.responses import StreamingResponse
 
 from mirada.config.options import SearchConfig
 from mirada.serving.endpoints import REFUSALS, log_fields, service_of
-from mirada.serving.engine import Engine, Wanted, cancel
+from mirada.serving.engine import Coming, Engine, Wanted, cancel
 from mirada.serving.errors import RefusedError, too_late, translated
 from mirada.serving.schemas import StreamRequest
 from mirada.serving.service import Service
 from mirada.serving.steps import sentence_steps
-from mirada.translator import Translation
 
 AHEAD = 64  # lines of a document that wait or are searched at once: others come in between, and memory stays constant
 router = APIRouter(prefix="/v1", responses=REFUSALS)
@@ -80,17 +79,17 @@ async def _guarded(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 async def _lines(service: Service, name: str, lines: list[str], options: SearchConfig) -> AsyncIterator[bytes]:
     """Every line, in order; where the queue is full a document waits, for it has been accepted."""
-    waiting: deque[Future[list[Translation]]] = deque()
+    waiting: deque[Coming] = deque()
     coming, number = iter(enumerate(lines)), 0
     try:
         while await _fill(service, name, options, coming, waiting):
-            found = (await _in_time(service, waiting[0]))[0]
-            waiting.popleft()
+            outputs = await _in_time(service, waiting[0].future)
+            [found] = waiting.popleft().read(outputs)
             service.count(name, max(0, len(found.source_tokens) - 1), [[found]])
             number += 1
             yield event("line", {"line": number, "text": found.text, "score": found.score, "finished": found.finished})
     finally:
-        cancel(waiting)
+        cancel(one.future for one in waiting)
 
 
 async def _fill(
@@ -98,21 +97,19 @@ async def _fill(
     name: str,
     options: SearchConfig,
     coming: Iterator[tuple[int, str]],
-    waiting: deque[Future[list[Translation]]],
+    waiting: deque[Coming],
 ) -> int:
     """Queue lines until so many wait as may; returns how many wait."""
     while len(waiting) < AHEAD and (line := next(coming, None)) is not None:
         while not (queued := await _queued(service, name, options, line)):
             if waiting:  # first what is under way
-                await _in_time(service, waiting[0])
+                await _in_time(service, waiting[0].future)
             await asyncio.sleep(0.01)
         waiting += queued
     return len(waiting)
 
 
-async def _queued(
-    service: Service, name: str, options: SearchConfig, line: tuple[int, str]
-) -> list[Future[list[Translation]]]:
+async def _queued(service: Service, name: str, options: SearchConfig, line: tuple[int, str]) -> list[Coming]:
     """Queue one line; nothing where the queue is full."""
     wanted = [Wanted(line[1], "", line[0])]
     try:
