@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import os
 import signal
 import threading
@@ -19,6 +20,7 @@ import torch
 from mirada.config.options import SearchConfig
 from mirada.errors import DataError
 from mirada.search.decode import Hypothesis
+from mirada.search.queue import OVERTAKING
 from mirada.search.scheduler import QueueFullError, Request, Scheduler
 from search_tools import ToyModel, run, steps
 from toy_decoder import EOS, ToyDecoder
@@ -102,25 +104,67 @@ def test_other_options_do_not_share_steps(toy: ToyDecoder) -> None:
     model = Gated(toy)
     shared = scheduler(model)
     futures = [shared.submit(request(i), GREEDY) for i in (1, 2)]
-    futures += [shared.submit(request(i), GREEDY.model_copy(update={"max_output_length": 8})) for i in (3, 4)]
+    futures += [shared.submit(request(i), GREEDY.model_copy(update={"alpha": 0.1})) for i in (3, 4)]
     model.gate.set()
-    lengths = [len(future.result(30)[0].tokens) for future in futures]
-    assert lengths == [9, 9, 8, 8]
+    assert [len(future.result(30)[0].tokens) for future in futures] == [9] * 4
     assert max(model.steps) == 2
 
 
-def test_the_oldest_request_is_served_next(toy: ToyDecoder) -> None:
-    """Nobody overtakes others whose options differ for ever by joining the batch that runs."""
+def test_how_long_an_output_may_be_is_each_one_s_own(toy: ToyDecoder) -> None:
+    toy.table[..., EOS] -= 50
+    model = Gated(toy)
+    shared = scheduler(model)
+    first = shared.submit(request(0), GREEDY)
+    model.begun.wait(30)
+    lengths = ({"max_output_length": 5}, {"max_output_length": None, "max_length_ratio": 3.0, "max_length_offset": 4})
+    others = [shared.submit(request(i), GREEDY.model_copy(update=lengths[i % 2])) for i in range(4)]
+    model.gate.set()
+    assert [len(future.result(30)[0].tokens) for future in (first, *others)] == [9, 5, 7, 5, 7]
+    assert max(model.steps) == 5, "all together"
+
+
+def test_the_oldest_request_is_served_next_but_for_a_few_that_join_a_batch(toy: ToyDecoder) -> None:
+    """Nobody overtakes others whose options differ for ever: 64 do."""
     toy.table[..., EOS] -= 50
     model = Gated(toy)
     shared, done = scheduler(model), list[str]()
     other = GREEDY.model_copy(update={"alpha": 0.1})
-    for name, options, sentence in (("a", GREEDY, 1), ("b", other, 2), ("c", GREEDY, 3)):
-        shared.submit(request(sentence), options).add_done_callback(lambda _, name=name: done.append(name))
+    futures = []
+    for number, (name, options) in enumerate([("a", GREEDY), ("b", other), *[("c", GREEDY)] * 70]):
+        futures.append(
+            shared.submit(Request([number % 40 + 4, number // 40 + 4, EOS], [], number), options, batch_size=8)
+        )
+        futures[-1].add_done_callback(lambda _, name=name: done.append(name))
         model.begun.wait(30)
     model.gate.set()
-    shared.submit(request(4), GREEDY).result(30)
-    assert done == ["a", "b", "c"]
+    wait_for(futures)
+    assert done[0] == "a"
+    assert 1 < done.index("b") <= 1 + OVERTAKING < len(done)
+
+
+def test_those_that_join_come_together(toy: ToyDecoder) -> None:
+    """To read one sentence costs as much as two steps: a batch makes some steps between one joining and the next."""
+    toy.table[..., EOS] -= 50
+    model, sizes = Gated(toy), list[int]()
+    shared = scheduler(model)
+    shared.watch(sizes.append)
+    long = GREEDY.model_copy(update={"max_output_length": 20})
+    futures = [shared.submit(request(0), long)]
+    model.begun.wait(30)
+    step, made = model.step, itertools.count(1)
+
+    def bring_another(*arguments: Any) -> Any:
+        number = next(made)
+        if number < 17:
+            futures.append(shared.submit(request(number), GREEDY))
+        return step(*arguments)
+
+    model.step = bring_another  # type: ignore[method-assign]
+    model.gate.set()
+    wait_for(futures[:1])
+    wait_for(futures)
+    assert len(futures) == 17
+    assert len(sizes) <= 5, "of 17 that came one by one"
 
 
 def test_equal_requests_are_searched_once(toy: ToyDecoder) -> None:

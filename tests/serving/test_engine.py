@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -12,91 +13,122 @@ from fastapi.testclient import TestClient
 import tiny
 from mirada.config.configfile import changed
 from mirada.serving.app import build
-from mirada.serving.engine import Engine, Wanted
+from mirada.serving.engine import Coming, Engine, Wanted, cancel
 from mirada.serving.errors import RefusedError, RetiredError
 from mirada.translator import load
 from serving.conftest import settings_for
 
 
+class Gate:
+    """Lets the steps of an engine's model wait; `steps` are the rows of each."""
+
+    def __init__(self, engine: Engine):
+        self.free, self.begun, self.steps = Event(), Event(), list[int]()
+        decoder = engine.translator.fast_model
+        step = decoder.step
+
+        def wait(token, *rest):
+            self.steps.append(len(token))
+            self.begun.set()
+            assert self.free.wait(20)
+            return step(token, *rest)
+
+        decoder.step = wait
+
+
 @pytest.fixture
 def held(folders):
     """An engine whose searches wait until they are let go."""
-    translator = load(folders["luong"], device="cpu")
-    search, free, sizes = translator.search, Event(), []
-
-    def wait(*arguments, **options):
-        assert free.wait(20)
-        return search(*arguments, **options)
-
-    translator.search = wait
-    engine = Engine(translator, queue_size=8, batch_size=4, on_batch=sizes.append)
-    yield engine, free, sizes
-    free.set()
+    engine = Engine(load(folders["luong"], device="cpu", workers=1), queue_size=8, batch_size=4)
+    gate = Gate(engine)
+    yield engine, gate
+    gate.free.set()
     engine.retire()
 
 
-def wanted(count: int) -> list[Wanted]:
-    return [Wanted(tiny.SOURCES[i % 6], "", i) for i in range(count)]
+def wanted(count: int, first: int = 0) -> list[Wanted]:
+    return [Wanted(tiny.SOURCES[i % 6], "", i) for i in range(first, first + count)]
 
 
-def test_what_waits_with_equal_options_is_searched_together(held, folders):
-    engine, free, sizes = held
-    own = engine.translator.config.search
-    other = changed(own, {"beam_size": 1})
-    futures = engine.translate(wanted(1), own)  # begun at once, alone
-    while engine.waiting:
-        pass
-    for options in (own, other, own, other):
-        futures += engine.translate(wanted(1), options)
-    futures += engine.translate(wanted(3), own)
-    free.set()
-    found = [future.result(20)[0].text for future in futures]
-    assert sizes == [1, 4, 2, 1]
+def texts(coming: list[Coming]) -> list[str]:
+    return [one.read(one.future.result(20))[0].text for one in coming]
+
+
+def test_what_waits_with_equal_options_shares_steps(held, folders):
+    engine, gate = held
+    own = changed(engine.translator.config.search, {"beam_size": 1})
+    coming = engine.translate(wanted(1), own)
+    gate.begun.wait(20)
+    for number, options in enumerate((own, changed(own, {"beam_size": 3}), own), start=1):
+        coming += engine.translate(wanted(1, number), options)
+    assert engine.waiting == 3
+    gate.free.set()
     offline = load(folders["luong"], device="cpu")
-    best = {size: offline.translate(tiny.SOURCES, beam_size=size) for size in (1, own.beam_size)}
-    assert found[1:5] == [best[size][0] for size in (own.beam_size, 1) * 2]
-    assert found[5:] == best[own.beam_size][:3]
+    best = {size: offline.translate(tiny.SOURCES, beam_size=size) for size in (1, 3)}
+    assert texts(coming) == [best[1][0], best[1][1], best[3][2], best[1][3]]
+    assert 3 in gate.steps, "those with the same options"
 
 
 def test_a_full_queue_refuses_all_of_a_request_and_a_cancelled_one_leaves_room(held):
-    engine, free, _ = held
-    own = engine.translator.config.search
-    running = engine.translate(wanted(1), own)
-    while engine.waiting:
-        pass
-    futures = engine.translate(wanted(7), own)
+    engine, gate = held
+    own = changed(engine.translator.config.search, {"sample": True})  # no two are equal
+    running = engine.translate(wanted(4), own)
+    gate.begun.wait(20)
+    coming = engine.translate(wanted(7, 4), own)
     with pytest.raises(RefusedError, match=r"^the queue is full \(7 of 8 texts wait for this model\)") as caught:
-        engine.translate(wanted(2), own)
+        engine.translate(wanted(2, 11), own)
     assert (caught.value.status, caught.value.headers) == (503, {"Retry-After": "1"})
-    for future in futures:
-        assert future.cancel()
-    free.set()
-    assert running[0].result(20)
-    assert engine.translate(wanted(8), own)[7].result(20)
+    for one in coming:
+        assert one.future.cancel()
+    assert engine.waiting == 0
+    more = engine.translate(wanted(8, 11), own)
+    gate.free.set()
+    assert len(texts([*running, *more])) == 12
+
+
+def test_a_text_that_nobody_waits_for_leaves_the_batch(held):
+    engine, gate = held
+    long = changed(engine.translator.config.search, {"beam_size": 1, "min_output_length": 400})
+    coming = engine.translate(wanted(2), long)
+    gate.begun.wait(20)
+    cancel([one.future for one in coming])
+    coming = engine.translate(wanted(1), changed(long, {"min_output_length": 0}))
+    gate.free.set()
+    assert len(texts(coming)) == 1
+    assert len(gate.steps) < 200
+
+
+def test_a_text_without_tokens_waits_for_nobody(held):
+    engine, _ = held
+    [empty] = engine.translate([Wanted("  ", "", 0)], engine.translator.config.search)
+    assert [one.text for one in empty.read(empty.future.result(0))] == [""]
 
 
 def test_a_retired_engine_finishes_and_takes_no_more(held):
-    engine, free, _ = held
+    engine, gate = held
     own = engine.translator.config.search
-    futures = [*engine.translate(wanted(6), own), engine.aside(lambda: [7])]
+    coming, aside = engine.translate(wanted(6), own), engine.aside(lambda: [7])
     engine.retire()
     for call in (lambda: engine.translate(wanted(1), own), lambda: engine.aside(lambda: 1)):
         with pytest.raises(RetiredError):
             call()
-    free.set()
-    assert all(future.result(20) for future in futures)
-    engine.join(20)
+    gate.free.set()
+    assert len(texts(coming)) == 6
+    assert aside.result(20) == [7]
 
 
 def test_an_error_goes_to_those_whose_texts_it_met(held):
-    engine, free, _ = held
+    engine, gate = held
     own = engine.translator.config.search
-    futures = engine.translate([Wanted("a", "</s>", 0)], own)  # no token of the vocabulary's text: only text is forced
-    engine.translator.search = lambda *a, **k: 1 / 0
-    futures = engine.translate([Wanted("a", "", 0)], own)
-    free.set()
+    decoder = engine.translator.fast_model
+    encode = decoder.encode
+    decoder.encode = lambda *a: 1 / 0
+    [coming] = engine.translate(wanted(1), own)
     with pytest.raises(ZeroDivisionError):
-        futures[0].result(20)
+        coming.future.result(20)
+    decoder.encode = encode
+    gate.free.set()
+    assert len(texts(engine.translate(wanted(1), own))) == 1
 
 
 def test_many_clients_at_once_get_what_each_gets_alone(folders):
@@ -117,23 +149,21 @@ def test_many_clients_at_once_get_what_each_gets_alone(folders):
 
 
 def slow(shelf, seconds: float) -> None:
-    """Let every search of the default model take a while."""
-    import time
+    """Let every step of the default model take a while."""
+    decoder = shelf.engine(next(iter(shelf.places))).translator.fast_model
+    step = decoder.step
 
-    engine = shelf.engine(next(iter(shelf.places)))
-    search = engine.translator.search
-
-    def wait(*arguments, **options):
+    def wait(*arguments):
         time.sleep(seconds)
-        return search(*arguments, **options)
+        return step(*arguments)
 
-    engine.translator.search = wait
+    decoder.step = wait
 
 
 def test_a_request_that_takes_too_long_is_ended(folders):
     app, shelf = build(settings_for({"luong": folders["luong"]}, time_limit=0.1))
     with TestClient(app) as client:
-        slow(shelf, 0.5)
+        slow(shelf, 0.2)
         answer = client.post("/v1/translate", json={"text": "a"})
         assert answer.status_code == 504
         assert answer.json()["error"] == "not done within 0.1 s; send fewer or shorter texts, or a smaller beam"
@@ -143,20 +173,20 @@ def test_a_request_that_takes_too_long_is_ended(folders):
 
 
 def test_a_full_queue_is_503_with_retry_after(folders):
-    app, shelf = build(settings_for({"luong": folders["luong"]}, queue_size=2, searches=1))
+    app, shelf = build(settings_for({"luong": folders["luong"]}, queue_size=2, batch_size=1))
     with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
-        slow(shelf, 0.3)
-        answers = list(pool.map(lambda _: client.post("/v1/translate", json={"text": "a"}), range(8)))
+        slow(shelf, 0.1)
+        answers = list(pool.map(lambda i: client.post("/v1/translate", json={"text": "a" * (i + 1)}), range(8)))
     assert {answer.status_code for answer in answers} == {200, 503}
     refused = next(answer for answer in answers if answer.status_code == 503)
     assert refused.headers["retry-after"] == "1"
 
 
 def test_a_document_waits_for_room_instead(folders):
-    app, shelf = build(settings_for({"luong": folders["luong"]}, queue_size=2, searches=1))
+    app, shelf = build(settings_for({"luong": folders["luong"]}, queue_size=2, batch_size=1))
     with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
-        slow(shelf, 0.02)
-        bodies = [{"text": "a\nb\nc\nd\ne"}] * 4
+        slow(shelf, 0.001)
+        bodies = [{"text": "\n".join(f"{a}{b}" for b in "abcde"), "beam_size": 1} for a in "abcd"]
         answers = list(pool.map(lambda body: client.post("/v1/translate/stream", json=body).text, bodies))
     assert [answer.count("event: line") for answer in answers] == [5] * 4
 
@@ -172,12 +202,11 @@ def test_when_the_service_ends_it_says_so(folders):
 
 def test_a_client_that_leaves_frees_its_place(folders):
     """Over plain ASGI: the client goes while its text waits."""
-    app, shelf = build(settings_for({"luong": folders["luong"]}, searches=1))
+    app, shelf = build(settings_for({"luong": folders["luong"]}, batch_size=1))
     engine = shelf.engine("luong")
-    free = Event()
-    search = engine.translator.search
-    engine.translator.search = lambda *a, **k: free.wait(20) and search(*a, **k)
-    first = engine.translate(wanted(1), engine.translator.config.search)
+    gate = Gate(engine)
+    [first] = engine.translate(wanted(1, 1), engine.translator.config.search)
+    gate.begun.wait(20)
     sent: list[dict] = []
 
     async def ask() -> None:
@@ -202,8 +231,7 @@ def test_a_client_that_leaves_frees_its_place(folders):
 
     asyncio.run(ask())
     assert sent[0]["status"] == 499
-    free.set()
-    assert first[0].result(20)
-    engine.retire()
-    engine.join(20)
     assert engine.waiting == 0
+    gate.free.set()
+    assert texts([first])
+    engine.retire()

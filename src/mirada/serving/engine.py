@@ -111,6 +111,6 @@ def cancel(futures: Iterable[Future[Result]]) -> None:
 
 def _nothing() -> Future[Outputs]:
     """What a text without tokens has, at once."""
-    future = Future[Outputs]()
+    future: Future[Outputs] = Future()
     future.set_result([])
     return future
