@@ -266,7 +266,7 @@ def test_unexpected_errors_tell_nothing_of_the_inside(folders, monkeypatch):
     app, shelf = build(settings_for({"luong": folders["luong"]}))
     with TestClient(app, raise_server_exceptions=False) as client:
         engine = shelf.engine("luong")
-        monkeypatch.setattr(engine.translator, "search", lambda *a, **k: 1 / 0)
+        monkeypatch.setattr(engine.translator, "read_back", lambda *a, **k: 1 / 0)
         answer = client.post("/v1/translate", json={"text": "a"})
     assert answer.status_code == 500
     assert answer.json()["error"] == "an error inside the service; its log has it under this id"
