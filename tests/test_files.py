@@ -129,7 +129,7 @@ def test_a_device_is_not_read(tmp_path):
     said = f"{tmp_path / 'endless'}: cannot be opened (is no regular file)"
     assert refusal("train", "--src", tmp_path / "endless", "--tgt", pairs) == said
     assert refusal("data", "check", "--tsv", tmp_path / "endless") == said
-    said = f"{tmp_path / 'endless'}: cannot be read ([Errno 22] is no regular file: '{tmp_path / 'endless'}')"
+    said = f"{tmp_path / 'endless'}: cannot be read (is no regular file)"
     assert refusal("train", tmp_path / "endless") == said
 
 

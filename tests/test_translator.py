@@ -200,7 +200,7 @@ def test_prefixes_are_how_outputs_begin(translator, way):
     found = best(translator.search(tiny.SOURCES[:3], options=WAYS[way], prefixes=prefixes))
     free = best(translator.search(tiny.SOURCES[:3], options=WAYS[way]))
     for prefix, output in zip(prefixes, found, strict=True):
-        pieces = translator.target_tokenizer.pieces([prefix])[0]
+        pieces = translator.target_tokenizer.beginning(prefix).pieces
         assert output.tokens[: len(pieces)] == tuple(piece.text for piece in pieces)
         assert output.text.startswith(prefix)
     assert same(found[1:2], free[1:2])

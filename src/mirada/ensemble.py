@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirada.config.options import SearchConfig
+from mirada.data.beginnings import Beginning
 from mirada.data.copying import copy_ids, written_ids
 from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import EOS
@@ -37,11 +38,13 @@ class Members:
         sides = [_pieces(model, texts, options, first, warn) for model in self.models[: 1 if self.read_alike else None]]
         return [list(row) for row in zip(*sides, strict=True)]
 
-    def request(self, row: Sequence[Sequence[Piece]], start: Sequence[Piece], number: int) -> Request:
+    def request(self, row: Sequence[Sequence[Piece]], start: Beginning, number: int) -> Request:
         """What is to be searched or scored: a source as each model reads it, and how its output begins."""
         copies = tuple(copy_ids(row[0], self.models[0].target)) if self.copy else ()
         source, *others = ([*(piece.id for piece in pieces), EOS] for pieces in row)
-        return Request(source, written_ids(start, row[0], copies), number, copies, tuple(map(tuple, others)))
+        return Request(
+            source, written_ids(start.pieces, row[0], copies), number, copies, tuple(map(tuple, others)), start.rest
+        )
 
     def check_attention(self, wanted: bool, heads: bool = False) -> None:
         """Raise ConfigError where weights are wanted that these models do not have in common."""

@@ -14,6 +14,7 @@ from typing import BinaryIO, TextIO, cast
 from mirada.errors import MiradaError, TrainingError
 
 LOCK = ".lock"
+UNWRITTEN = (".bz2", ".zst", ".lz4", ".zip", ".7z", ".tgz", ".tar")
 
 
 def expanded(path: str | Path) -> Path:
@@ -28,6 +29,12 @@ def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading bytes; raises OSError as `Path.open` does, and as `refuse_endless` does."""
     refuse_endless(path)
     return path.open("rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a regular file; raises OSError as `open_regular` does."""
+    with open_regular(path) as stream:
+        return stream.read()
 
 
 def refuse_endless(path: Path, *, streams: bool = False) -> None:
@@ -84,8 +91,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def packed(path: Path, content: bytes) -> bytes:
-    """Content as the name of its file promises: packed for `.gz` and `.xz`."""
-    suffix = path.suffix.lower()
+    """Content as the name of its file promises: packed for `.gz` and `.xz`; raises as `promise` does."""
+    suffix = promise(path)
     if suffix == ".gz":
         import gzip
 
@@ -97,9 +104,34 @@ def packed(path: Path, content: bytes) -> bytes:
     return content
 
 
+def unpacked(path: Path, content: bytes) -> bytes:
+    """Content of a file whose name says that it is packed as `.gz` or `.xz`; raises OSError where it is not."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        import gzip
+
+        return gzip.decompress(content)
+    if suffix == ".xz":
+        import lzma
+
+        try:
+            return lzma.decompress(content)
+        except lzma.LZMAError as error:
+            raise OSError(str(error)) from None
+    return content
+
+
+def promise(path: Path) -> str:
+    """The ending of a file's name; raises MiradaError for one that promises a packing that mirada does not write."""
+    suffix = path.suffix.lower()
+    if suffix in UNWRITTEN:
+        raise MiradaError(f"{path}: mirada packs as .gz or .xz, not as {suffix}; choose another name")
+    return suffix
+
+
 def text_stream(path: Path) -> TextIO:
     """Open a file for UTF-8 text with bare newlines, packed for `.gz` and `.xz`; raises MiradaError."""
-    suffix = path.suffix.lower()
+    suffix = promise(path)
     try:
         if suffix == ".gz":
             import gzip

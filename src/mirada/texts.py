@@ -143,14 +143,25 @@ def source_pieces(
 
 
 def translation(
-    tokenizer: Tokenizer, source: list[Piece], found: Found, attention: np.ndarray | None, *, replace_unk: bool
+    tokenizer: Tokenizer,
+    source: list[Piece],
+    found: Found,
+    attention: np.ndarray | None,
+    *,
+    replace_unk: bool,
+    start: Sequence[Piece] = (),
 ) -> Translation:
-    """An output as text, by the target's tokeniser; `attention` is `[tokens, S]`, padding of the source included."""
+    """An output as text, by the target's tokeniser; `attention` is `[tokens, S]`, padding of the source included.
+
+    `start`: what the output was to begin with, whose unknown words are written as they were given.
+    """
     if attention is not None:
         attention = attention[:, : len(source) + 1]
     tokens = [tokenizer.token(i) if i < len(tokenizer) else source[i - len(tokenizer)].text for i in found.tokens]
     if replace_unk and attention is not None:
         tokens = replaced(tokens, found.tokens, source, attention)
+    for place, (piece, _) in enumerate(zip(start, found.tokens, strict=False)):
+        tokens[place] = piece.text if piece.id == UNK else tokens[place]
     return Translation(
         tokenizer.join(tokens),
         found.score,

@@ -15,6 +15,7 @@ from typing import Any, cast
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
 from mirada.data.batches import Encoded
+from mirada.data.beginnings import Beginning
 from mirada.data.tokenizer import Piece
 from mirada.devices import choose_device, halving
 from mirada.ensemble import Members, gather
@@ -146,7 +147,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """The `n_best` outputs of each text, best first.
 
-        `prefixes` force how outputs begin; `first` is the number of the first text, for warnings and for sampling.
+        `prefixes` are how outputs begin, to the character (data/beginnings.py);
+        `first` is the number of the first text, for warnings and for sampling.
         No `batch_size` stands for as many as are fast and fit (queue.automatic). Raises DataError for one text, and
         if there are prefixes, but not one a text.
         """
@@ -159,7 +161,8 @@ class Translator:
             list(requests.values()), options, batch_size=batch_size, with_attention=with_attention
         )
         outputs = dict(zip(requests, found, strict=True))
-        return [self.read_back(row, outputs.get(i, []), options) for i, row in enumerate(pieces)]
+        begins = prefixes or [""] * len(texts)
+        return [self.read_back(row, outputs.get(i, []), options, begins[i]) for i, row in enumerate(pieces)]
 
     def requests(
         self, texts: Sequence[str], options: SearchConfig, prefixes: Sequence[str] | None, first: int
@@ -170,16 +173,20 @@ class Translator:
         if prefixes and len(prefixes) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(prefixes)} prefixes; give each text one, or an empty one")
         pieces = self.members.pieces(texts, options, first=first, warn=self.warn)
-        starts = self.target_tokenizer.pieces(prefixes) if prefixes else [[] for _ in texts]
+        starts = [self.target_tokenizer.beginning(text) for text in prefixes or [""] * len(texts)]
         requests = {i: self.members.request(row, starts[i], first + i) for i, row in enumerate(pieces) if row[0]}
         return [row[0] for row in pieces], requests
 
-    def read_back(self, source: list[Piece], found: Outputs, options: SearchConfig) -> list[Translation]:
-        """What was found for a text; one without tokens has an empty output."""
+    def read_back(
+        self, source: list[Piece], found: Outputs, options: SearchConfig, prefix: str = ""
+    ) -> list[Translation]:
+        """What was found for a text, with the prefix it had; one without tokens has an empty output."""
+        start = self.target_tokenizer.beginning(prefix).pieces
 
         def read(one: Hypothesis) -> Translation:
             weights = None if one.attention is None else one.attention.numpy()
-            return translation(self.target_tokenizer, source, one, weights, replace_unk=options.replace_unk)
+            replace = options.replace_unk
+            return translation(self.target_tokenizer, source, one, weights, replace_unk=replace, start=start)
 
         return [read(one) for one in found] if source else [EMPTY]
 
@@ -248,7 +255,7 @@ class Translator:
         return [scored[i] for i in range(len(rows))]
 
     def _score_batch(self, rows: list[Row], with_attention: bool, with_heads: bool) -> list[Scored]:
-        requests = [self.members.request(source, target, number) for number, source, target in rows]
+        requests = [self.members.request(source, Beginning(target), number) for number, source, target in rows]
         copies = [list(request.copies) for request in requests] if self.members.copy else None
         others = [request.others for request in requests]
         given = Encoded([request.source for request in requests], [request.prefix for request in requests], copies)

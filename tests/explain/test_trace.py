@@ -63,12 +63,14 @@ def test_a_reference_has_the_numbers_of_forced_decoding(translator: Translator) 
 
 def test_a_forced_beginning_is_followed_by_the_models_own_choices(translator: Translator) -> None:
     options = changed(translator.config.search, {"beam_size": 2, "n_best": 2})
-    expected = translator.search([SOURCE], options=options, prefixes=["el"])[0]
-    found = trace(translator, SOURCE, options=options, prefix="el")
-    given = len(translator.target_tokenizer.encode(["el"])[0])
-    for path, output in zip(found, expected, strict=True):
-        same_output(path._replace(attention=None), output)
-        assert [step.given for step in path.steps] == [t < given for t in range(len(path.steps))]
+    [expected, *_] = translator.search([SOURCE], options=options, prefixes=["el gat"])[0]
+    found = trace(translator, SOURCE, options=options, prefix="el gat")
+    assert expected.text.startswith("el gat")
+    same_output(found[0]._replace(attention=None), expected)
+    for path in found:
+        given = [step.chosen.token for step in path.steps if step.given]
+        assert [step.given for step in path.steps] == [t < len(given) for t in range(len(path.steps))]
+        assert "".join(given).replace("▁", " ").strip().startswith("el gat")
         assert path.method == "beam search, 2 hypotheses, after a given beginning, alpha 0.6"
 
 

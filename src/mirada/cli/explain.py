@@ -14,7 +14,7 @@ from mirada.cli.flags import Parser, add_options, collect
 from mirada.cli.streams import data_output
 from mirada.errors import ConfigError, DataError, MiradaError
 from mirada.escape import terminal
-from mirada.files import expanded, write_atomic
+from mirada.files import expanded, packed, write_atomic
 from mirada.hub import located
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _put(path: str | None, content: bytes) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    write_atomic(expanded(path), content)
+    write_atomic(expanded(path), packed(expanded(path), content))
 
 
 def _verify(path: Path, translator: Translator) -> int:

@@ -231,7 +231,7 @@ def _plain_input() -> BinaryIO:
     """Standard input as bytes; where somebody made it non-blocking, a pause would read as the end."""
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give --input, or something to read")
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):  # Windows has it from Python 3.12 on
         os.set_blocking(sys.stdin.fileno(), True)
     return sys.stdin.buffer
 

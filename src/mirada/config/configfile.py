@@ -69,7 +69,9 @@ def _read(path: Path) -> str:
             return content.decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from None
     raise ConfigError(f"{path}: more than {MOST_BYTES:,} bytes, which no file of options has")
 

@@ -11,9 +11,11 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mirada.data.beginnings import Beginning, Rest, Spelling, opened
 from mirada.data.bpe_dropout import Dropping, cut_text, merges_of
 from mirada.data.recipes import (
     BLOCK,
@@ -110,6 +112,23 @@ class Tokenizer:
         """The entry of a token's text; None for what is no ordinary entry."""
         index = self._inner.token_to_id(token)
         return index if index is not None and index > EOS else None
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """The vocabulary's tokens by what they spell."""
+        tokens = [self.token(i) for i in range(len(self))]
+        return Spelling(tokens, first=EOS + 1, whole=self.kind not in ("bpe", "unigram"))
+
+    def beginning(self, text: str) -> Beginning:
+        """How outputs begin that begin with this text, wherever in a word it ends; raises DataError as `pieces`."""
+        [pieces] = self.pieces([text]) if text else [[]]
+        if pieces and text[-1].isspace():
+            blank = self.kind in SPACED and self.spelling.next(SPACE)
+            return Beginning(pieces, Rest(SPACE, self.spelling) if blank else None)
+        if not pieces or self.kind == "char":
+            return Beginning(pieces)
+        words = self._inner.pre_tokenizer.pre_tokenize_str(self._inner.normalizer.normalize_str(text))
+        return opened(pieces, words[-1][0], self.spelling, unknown=UNK)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids; special tokens other than <unk> are left out."""

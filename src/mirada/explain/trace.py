@@ -15,7 +15,7 @@ import numpy as np
 from mirada.config.options import ModelConfig, SearchConfig
 from mirada.data.copying import copy_ids
 from mirada.data.fitting import truncate
-from mirada.data.tokenizer import Tokenizer
+from mirada.data.tokenizer import Piece, Tokenizer
 from mirada.data.vocabulary import BOS, EOS, PAD, UNK
 from mirada.errors import ConfigError, DataError
 from mirada.explain.edits import Edits, check_model, check_range, edit_weights, edited, normal, replaced_weights
@@ -54,7 +54,10 @@ def trace(
     if reference is not None and prefix is not None:
         raise ConfigError("--reference and --force exclude each other: one gives the whole output, one its beginning")
     source = read_source(translator, text, options.max_input_length)
-    given = _given(translator, source, reference or prefix or "")
+    if prefix:
+        given = begun(translator, source, prefix, options)
+    else:
+        given = _ids(source, translator.target_tokenizer.pieces([reference or ""])[0])
     return _explain(translator, source, Asked(options, given, reference is not None, edits and normal(edits), top_k))
 
 
@@ -79,6 +82,17 @@ def _explain(translator: Translator, source: Source, asked: Asked) -> list[Trace
     return [_trace(translator, weights, source, asked, path, rank) for rank, path in enumerate(paths, start=1)]
 
 
+def begun(translator: Translator, source: Source, prefix: str, options: SearchConfig) -> tuple[int, ...]:
+    """The tokens that the best output beginning with a text begins with, wherever in a word the text ends."""
+    start = translator.target_tokenizer.beginning(prefix)
+    request = Request(list(source.ids), list(_ids(source, start.pieces)), 0, source.copies, rest=start.rest)
+    if start.rest is None:
+        return tuple(request.prefix)
+    best = search_all(translator.model, [request], options, batch_size=1, device=translator.device)[0][0].tokens
+    count = len(request.prefix)
+    return best[: count + start.rest.count(best[count:])]
+
+
 def weights_of(translator: Translator) -> Weights:
     """The model's weights in float64, by their names in model.safetensors (and those that share them)."""
     return {name: value.cpu().double().numpy().copy() for name, value in translator.model.state_dict().items()}
@@ -100,9 +114,8 @@ def read_source(translator: Translator, text: str, most: int) -> Source:
     return Source(text, tokens, ids, words, copies)
 
 
-def _given(translator: Translator, source: Source, text: str) -> tuple[int, ...]:
+def _ids(source: Source, pieces: Sequence[Piece]) -> tuple[int, ...]:
     """The ids of an output; where the vocabulary does not hold a word but the source has it, the source's."""
-    pieces = translator.target_tokenizer.pieces([text])[0]
     own = dict(zip(source.tokens[:-1], source.copies[:-1], strict=True)) if source.copies else {}
     return tuple(own.get(piece.text, UNK) if piece.id == UNK else piece.id for piece in pieces)
 

@@ -23,6 +23,7 @@ from mirada.explain.agreement import Agreement, agreement
 from mirada.explain.edits import edits_from
 from mirada.explain.record import FORMAT, VERSION, Asked, Trace, fingerprint, plain
 from mirada.explain.trace import explain
+from mirada.files import read_regular, unpacked
 from mirada.translator import Translator
 
 TOLERANCE = 2e-8  # nine digits are written: the last may differ by one
@@ -107,12 +108,10 @@ def summary(verdicts: Sequence[Verdict]) -> list[Line]:
 
 def read_traces(path: Path) -> Content:
     """The traces of a file of `mirada explain --format json`. Raises DataError if it is none."""
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path}: no regular file; {EXPECTED}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(unpacked(path, read_regular(path)).decode("utf-8"))
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON ({error}); {EXPECTED}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -52,7 +52,7 @@ class Beams(NamedTuple):
     scores: np.ndarray  # [A, K] log-probabilities; −inf marks an empty beam
     kept: np.ndarray  # [A, K] the candidates of the last step that they are
     ends: Ends
-    history: np.ndarray | None  # [A, K, t] all tokens; kept only for the rule about n-grams
+    history: np.ndarray | None  # [A, K, t] all tokens; kept only where rules need it
 
 
 def beam_search(batch: Batch, rules: Rules, options: SearchConfig, *, with_attention: bool) -> list[list[Output]]:
@@ -85,7 +85,7 @@ def _start(count: int, options: SearchConfig, rules: Rules) -> Beams:
     none = np.zeros((count, options.n_best), np.int64)
     ends = Ends(np.full(none.shape, -inf, np.float32), none, none)
     first = np.arange(count)[:, None]
-    history = np.empty((count, 1, 0), np.int64) if rules.ngram_size else None
+    history = np.empty((count, 1, 0), np.int64) if rules.need_history else None
     scores = np.zeros((count, 1), np.float32)
     return Beams(first[:, 0], np.full_like(first, BOS), first, scores, none[:, :1], ends, history)
 

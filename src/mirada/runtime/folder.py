@@ -18,6 +18,7 @@ from mirada.config.options import Config
 from mirada.data.parts import SourceTokenizer, load_source
 from mirada.data.tokenizer import Tokenizer
 from mirada.errors import ConfigError, ModelFolderError
+from mirada.files import read_regular
 
 FORMAT = 1
 MANIFEST, CONFIG = "export.json", "config.yaml"
@@ -85,7 +86,7 @@ def _manifest(path: Path) -> dict[str, Any]:
     if path.stat().st_size > MOST_MANIFEST:
         raise ModelFolderError(f"{path}: {path.stat().st_size:,} bytes, more than any export has")
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(read_regular(path))
     except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict):
@@ -111,7 +112,7 @@ def _content(path: Path, known: Any) -> bytes:
         raise ModelFolderError(f"{path}: missing; the folder holds no complete exported model")
     if path.stat().st_size > MOST_BYTES:
         raise ModelFolderError(f"{path}: {path.stat().st_size:,} bytes, more than a graph can have")
-    content = path.read_bytes()
+    content = read_regular(path)
     if digest(content) != known:
         raise ModelFolderError(f"{path}: not the file that {MANIFEST} names; it was altered, or is of another export")
     return content

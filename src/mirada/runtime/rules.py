@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirada.config.options import SearchConfig
+from mirada.data.beginnings import Rest
 from mirada.data.vocabulary import EOS, PAD
 
 
@@ -25,16 +26,26 @@ class Rules(NamedTuple):
     prefix_lengths: np.ndarray  # [B]
     min_length: int  # fewest tokens before </s>
     ngram_size: int  # no n-gram of this size comes twice; 0: no such rule
+    rests: tuple[Rest | None, ...]  # [B] what the tokens after the prefix must spell
+
+    @property
+    def need_history(self) -> bool:
+        """Whether all tokens of an output decide which may come next."""
+        return self.ngram_size > 0 or any(self.rests)
 
     def of(self, places: np.ndarray) -> Rules:
         """The rules of some of the sentences."""
         return self._replace(
-            limits=self.limits[places], prefix=self.prefix[places], prefix_lengths=self.prefix_lengths[places]
+            limits=self.limits[places],
+            prefix=self.prefix[places],
+            prefix_lengths=self.prefix_lengths[places],
+            rests=tuple(self.rests[place] for place in places),
         )
 
     def act(self, age: int) -> bool:
         """Whether any of them limits the choice of the step that has `age` tokens behind it."""
-        return bool(age < self.min_length or self.ngram_size or (self.prefix_lengths > age).any())
+        lengths = self.prefix_lengths + [len(rest.text) if rest else 0 for rest in self.rests]
+        return bool(age < self.min_length or self.ngram_size or (lengths > age).any())
 
 
 @dataclass(frozen=True)
@@ -49,14 +60,16 @@ class Output:
     attention: np.ndarray | None = field(default=None, compare=False)  # [n, S]
 
 
-def rules_of(prefixes: Sequence[Sequence[int]], limits: Sequence[int], options: SearchConfig) -> Rules:
-    """Lay out what is asked of each sentence; a prefix longer than its limit raises that limit to its length."""
+def rules_of(
+    prefixes: Sequence[Sequence[int]], rests: Sequence[Rest | None], limits: Sequence[int], options: SearchConfig
+) -> Rules:
+    """Lay out what is asked of each sentence; a beginning longer than its limit raises that limit to its length."""
     lengths = np.array([len(prefix) for prefix in prefixes])
     prefix = np.full((len(prefixes), int(lengths.max())), PAD, np.int64)
     for row, ids in zip(prefix, prefixes, strict=True):
         row[: len(ids)] = ids
-    most = np.maximum(np.array(limits), lengths)
-    return Rules(most, prefix, lengths, options.min_output_length, options.no_repeat_ngram_size)
+    most = np.maximum(np.array(limits), lengths + [len(rest.text) if rest else 0 for rest in rests])
+    return Rules(most, prefix, lengths, options.min_output_length, options.no_repeat_ngram_size, tuple(rests))
 
 
 def penalty(length: float | np.ndarray, alpha: float) -> float | np.ndarray:
@@ -73,7 +86,7 @@ def allowed(log_p: np.ndarray, rules: Rules, age: int, history: np.ndarray | Non
     choice, count = log_p.copy(), len(log_p) // len(rules.limits)
     if age < rules.min_length:
         choice[:, EOS] = -inf
-    if history is not None:
+    if history is not None and rules.ngram_size:
         choice[repeats(history, rules.ngram_size, log_p.shape[1])] = -inf
     stuck = choice.max(1) == -inf
     choice[stuck, EOS] = log_p[stuck, EOS]
@@ -82,7 +95,22 @@ def allowed(log_p: np.ndarray, rules: Rules, age: int, history: np.ndarray | Non
         token = np.repeat(rules.prefix[:, min(age, rules.prefix.shape[1] - 1)], count)[inside]
         choice[inside] = -inf
         choice[inside, token] = log_p[inside, token]
+    if history is not None and any(rules.rests):
+        _spell(choice, log_p, rules, age, history)
     return choice
+
+
+def _spell(choice: np.ndarray, log_p: np.ndarray, rules: Rules, age: int, history: np.ndarray) -> None:
+    """Leave only the tokens that spell the rest of its beginning to each row that is inside it."""
+    count = len(log_p) // len(rules.limits)
+    for row in range(len(log_p)):
+        rest, made = rules.rests[row // count], age - int(rules.prefix_lengths[row // count])
+        if rest is None or not 0 <= made < len(rest.text):
+            continue
+        if left := rest.spelling.left(rest.text, history[row, history.shape[1] - made :].tolist()):
+            index = list(rest.spelling.next(left))
+            choice[row] = -inf
+            choice[row, index] = log_p[row, index]
 
 
 def repeats(history: np.ndarray, size: int, vocabulary: int) -> np.ndarray:

@@ -97,7 +97,7 @@ def _follow(
         own = step.log_probabilities
         if own is None:
             raise TypeError("the step gave no log-probabilities")
-        choice = allowed(own, rules, age, history if rules.ngram_size else None) if rules.act(age) else own
+        choice = allowed(own, rules, age, history) if rules.act(age) else own
         chosen = choose(choice, sentences, age)
         tokens = chosen.reshape(-1, outputs)
         log_p = np.take_along_axis(own, chosen[:, None], 1).reshape(-1, outputs)

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
+from mirada.data.beginnings import Beginning, Rest
 from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import EOS
 from mirada.errors import DataError
@@ -46,11 +47,12 @@ Made = TypeVar("Made")
 
 
 class Request(NamedTuple):
-    """One source to be searched: ids with </s>, the forced beginning of its output, and a number for sampling."""
+    """One source to be searched: ids with </s>, how its output begins (data/beginnings.py), a number for sampling."""
 
     source: list[int]
     prefix: list[int]
     number: int
+    rest: Rest | None
 
 
 def load(folder: str | Path, *, workers: int | None = None) -> Translator:
@@ -94,7 +96,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """The `n_best` outputs of each text, best first.
 
-        `prefixes` force how outputs begin; `first` is the number of the first text, for warnings and for sampling.
+        `prefixes` are how outputs begin, to the character (data/beginnings.py);
+        `first` is the number of the first text, for warnings and for sampling.
         Raises DataError for one text, and if there are prefixes, but not one a text.
         """
         options = options or self.config.search
@@ -105,13 +108,20 @@ class Translator:
         named = enumerate(texts, start=first + 1)
         texts = [source_text(text, self.config.data, f"line {number}") for number, text in named]
         pieces = source_pieces(self.source_tokenizer, texts, limit, first=first, warn=self.warn)
-        starts = self.target_tokenizer.encode(prefixes) if prefixes else [[] for _ in texts]
+        starts = [self.target_tokenizer.beginning(text) for text in prefixes or [""] * len(texts)]
         requests = [
-            Request([*(piece.id for piece in row), EOS], starts[i], first + i) for i, row in enumerate(pieces) if row
+            Request(
+                [*(piece.id for piece in row), EOS], [piece.id for piece in starts[i].pieces], first + i, starts[i].rest
+            )
+            for i, row in enumerate(pieces)
+            if row
         ]
         with_attention = with_attention or options.replace_unk
         found = iter(self._search(requests, options, batch_size or MOST_SENTENCES, with_attention))
-        return [[self._translation(row, one, options) for one in next(found)] if row else [EMPTY] for row in pieces]
+        return [
+            [self._translation(row, start, one, options) for one in next(found)] if row else [EMPTY]
+            for row, start in zip(pieces, starts, strict=True)
+        ]
 
     def stream(
         self,
@@ -163,8 +173,11 @@ class Translator:
         """Pharaoh links i-j of an output with attention (texts.word_links)."""
         return word_links(found, self.target_tokenizer)
 
-    def _translation(self, source: list[Piece], found: Output, options: SearchConfig) -> Translation:
-        return translation(self.target_tokenizer, source, found, found.attention, replace_unk=options.replace_unk)
+    def _translation(self, source: list[Piece], start: Beginning, found: Output, options: SearchConfig) -> Translation:
+        replace = options.replace_unk
+        return translation(
+            self.target_tokenizer, source, found, found.attention, replace_unk=replace, start=start.pieces
+        )
 
     def _search(
         self, requests: list[Request], options: SearchConfig, size: int, with_attention: bool
@@ -172,7 +185,7 @@ class Translator:
         """Search every request, similar lengths together; equal ones once, unless chance plays a part."""
         groups: dict[object, list[int]] = {}
         for i, request in enumerate(requests):
-            key = i if options.sample else (tuple(request.source), tuple(request.prefix))
+            key = i if options.sample else (tuple(request.source), tuple(request.prefix), request.rest)
             groups.setdefault(key, []).append(i)
         order = sorted(groups.values(), key=lambda places: -len(requests[places[0]].source))
         batches = [order[start : start + size] for start in range(0, len(order), size)]
@@ -186,7 +199,7 @@ class Translator:
     ) -> list[list[Output]]:
         chosen = [requests[places[0]] for places in groups]
         limits = [output_limit(len(request.source) - 1, options) for request in chosen]
-        rules = rules_of([request.prefix for request in chosen], limits, options)
+        rules = rules_of([one.prefix for one in chosen], [one.rest for one in chosen], limits, options)
         batch = self.engine.read([request.source for request in chosen])
         if options.sample:
             numbers = [request.number for request in chosen]
@@ -218,4 +231,7 @@ class Translator:
 def _cores() -> int:
     """Cores for this process: as many as OMP_NUM_THREADS says, else as many as it may use."""
     given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() and int(given) else len(os.sched_getaffinity(0))
+    if given.isdigit() and int(given):
+        return int(given)
+    # Only Linux says which cores are a process's own.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -40,7 +40,7 @@ class Group(NamedTuple):
     tickets: Tensor  # [A]
     ages: Tensor  # [A] steps that each has made
     tokens: Tensor  # [A, K] last tokens
-    history: Tensor | None  # [A, K, t] all tokens, the last one last; kept only for the rule about n-grams
+    history: Tensor | None  # [A, K, t] all tokens, the last one last; kept only where rules need it
     rules: Rules
     own: Any  # what else the search knows: a tree of [A, …]
     memory: Any  # a tree of [A, …]
@@ -179,7 +179,7 @@ def _begun(search: Search, new: NewRequests) -> Group:
     beams, own = search.begin(new)
     tickets = torch.tensor(new.tickets, device=device)
     tokens = torch.full((len(tickets), beams), BOS, device=device)
-    history = tokens.new_empty(*tokens.shape, 0) if new.rules.ngram_size else None
+    history = tokens.new_empty(*tokens.shape, 0) if new.rules.need_history else None
     state = new.state
     if beams > 1:
         state = select_rows(state, torch.arange(len(tickets), device=device).repeat_interleave(beams))

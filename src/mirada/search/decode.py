@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from mirada.config.options import SearchConfig
+from mirada.data.batches import pad
+from mirada.data.beginnings import Spelling
 from mirada.data.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS
 from mirada.errors import ConfigError, DataError
 from mirada.search.beam import beam_search
@@ -25,13 +27,15 @@ class Sentences(NamedTuple):
 
     An output has at most `limits` tokens, `</s>` not counted: with so many tokens it is closed as it is, unfinished,
     where `</s>` is not what comes next. A `prefix` (forced) starts the output whatever its probability; one longer than
-    its limit raises that limit to its length. `ids` tell sentences apart when sampling, so that what is drawn does not
-    depend on the batch.
+    its limit raises that limit to its length; the tokens behind it spell `rests`. `ids` tell sentences apart when
+    sampling, so that what is drawn does not depend on the batch.
     """
 
     limits: Tensor  # [B] int, at least 1
     prefix: Tensor | None = None  # [B, P] int, <pad> at the right
     ids: Sequence[int] | None = None  # B numbers; 0 … B - 1 where left out
+    rests: Sequence[str] | None = None  # B, what the tokens behind the prefix must spell
+    spelling: Spelling | None = None  # by which they do
 
 
 def search(
@@ -92,14 +96,23 @@ def rules_of(sentences: Sentences, options: SearchConfig) -> Rules:
     prefix = limits.new_empty(len(limits), 0) if sentences.prefix is None else sentences.prefix.to(limits)
     lengths = (prefix != PAD).sum(1)
     _check(limits, prefix, lengths)
+    rests = _characters(sentences, limits.device)
     return Rules(
-        limits=torch.maximum(limits, lengths),
+        limits=torch.maximum(limits, lengths + (rests > PAD).sum(1)),
         prefix=prefix,
         prefix_lengths=lengths,
         shortest_prefix=int(lengths.min()),
         min_length=options.min_output_length,
         ngram_size=options.no_repeat_ngram_size,
+        rests=rests,
+        spelling=sentences.spelling,
     )
+
+
+def _characters(sentences: Sentences, device: torch.device) -> Tensor:
+    """What the tokens after each prefix must spell, as numbers of characters `[B, R]`."""
+    texts = sentences.rests or [""] * len(sentences.limits)
+    return pad([[ord(char) for char in text] for text in texts], device)[0]
 
 
 def _check(limits: Tensor, prefix: Tensor, lengths: Tensor) -> None:

@@ -10,6 +10,7 @@ from itertools import chain, count
 from typing import NamedTuple
 
 from mirada.config.options import SearchConfig
+from mirada.data.beginnings import Rest, Spelling
 from mirada.errors import MiradaError
 from mirada.search.step import Hypothesis
 
@@ -28,7 +29,8 @@ class Request(NamedTuple):
     """One source to be searched: ids with </s>, the forced beginning of its output, and a number for sampling.
 
     `copies`: what each source token would write (data/copying.py), for a model that copies. `others`: the source in the
-    tokens of each further model of an ensemble, where they are not those of the first.
+    tokens of each further model of an ensemble, where they are not those of the first. `rest`: what the tokens behind
+    the forced ones must spell (data/beginnings.py).
     """
 
     source: list[int]
@@ -36,6 +38,7 @@ class Request(NamedTuple):
     number: int
     copies: tuple[int, ...] = ()
     others: tuple[tuple[int, ...], ...] = ()
+    rest: Rest | None = None
 
 
 class Capacity(NamedTuple):
@@ -61,6 +64,7 @@ class Lane(NamedTuple):
     options: SearchConfig
     capacity: Capacity
     with_attention: bool
+    spelling: Spelling | None = None  # where some outputs begin with a text that ends inside a word
 
 
 Key = tuple[object, ...]
@@ -199,7 +203,7 @@ class Queue:
 def _key(request: Request, limit: int, *, sampled: bool) -> Key:
     """Equal requests have one result in common; when sampling the number makes a difference."""
     number = request.number if sampled else -1
-    return (tuple(request.source), tuple(request.prefix), request.copies, request.others, limit, number)
+    return (tuple(request.source), tuple(request.prefix), request.copies, request.others, request.rest, limit, number)
 
 
 def _batches(tasks: Sequence[Task], capacity: Capacity) -> Iterable[list[Task]]:

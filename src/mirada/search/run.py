@@ -8,7 +8,6 @@ from threading import Lock
 
 import torch
 
-from mirada.config.options import SearchConfig
 from mirada.data.batches import pad, pad_sources
 from mirada.devices import out_of_memory
 from mirada.errors import DataError
@@ -153,20 +152,21 @@ class Worker:
     def _read(self, tasks: Sequence[Task], lane: Lane) -> NewRequests | None:
         """Encode new sources. An error that is not the memory's is theirs alone: None."""
         try:
-            return self._encoded(tasks, lane.options)
+            return self._encoded(tasks, lane)
         except Exception as error:
             if out_of_memory(error):
                 raise
             self._fail(error, tasks)
             return None
 
-    def _encoded(self, tasks: Sequence[Task], options: SearchConfig) -> NewRequests:
+    def _encoded(self, tasks: Sequence[Task], lane: Lane) -> NewRequests:
         """Encode new sources, and lay out what their searches must keep to."""
         decoder, device = self.shared.decoder, self.shared.device
         requests = [task.request for task in tasks]
         limits = torch.tensor([task.limit for task in tasks])
         prefix = pad([request.prefix for request in requests], device)[0]
-        rules = rules_of(Sentences(limits.to(device), prefix), options)
+        rests = [request.rest.text if request.rest else "" for request in requests]
+        rules = rules_of(Sentences(limits.to(device), prefix, None, rests, lane.spelling), lane.options)
         copies = [pad([request.copies for request in requests], device)[0]] if requests[0].copies else []
         sources, others = [request.source for request in requests], [request.others for request in requests]
         memory = decoder.encode(*pad_sources(sources, others, device), *copies)

@@ -137,7 +137,9 @@ class Scheduler:
         for request in requests:
             check_prefix(f"line {request.number + 1}", request.prefix)
         capacity = automatic(self.vocabulary, options) if batch_size is None else Capacity(batch_size, 1 << 62)
-        lane, threads, shared = Lane(_without_lengths(options), capacity, with_attention), own_threads(), self._shared
+        spelling = next((request.rest.spelling for request in requests if request.rest), None)
+        lane = Lane(_without_lengths(options), capacity, with_attention, spelling)
+        threads, shared = own_threads(), self._shared
         limits = [output_limit(len(request.source) - 1, options) for request in requests]
         with shared.lock:
             if bounded and self.most_waiting is not None and shared.queue.waiting + len(requests) > self.most_waiting:

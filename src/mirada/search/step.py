@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mirada.data.beginnings import Spelling
 from mirada.data.vocabulary import EOS, NEVER_WRITTEN, PAD
 
 BLOCK = 64
@@ -54,6 +55,13 @@ class Rules(NamedTuple):
     shortest_prefix: int  # of those that came together
     min_length: int  # fewest tokens before </s>
     ngram_size: int  # no n-gram of this size comes twice; 0: no such rule
+    rests: Tensor  # [A, R] characters that the tokens after the prefix must spell; what is below 2 is none
+    spelling: Spelling | None  # by which they do, if any does
+
+    @property
+    def need_history(self) -> bool:
+        """Whether all tokens of an output decide which may come next."""
+        return self.ngram_size > 0 or self.spelling is not None
 
 
 # What the steps of one sentence left behind, from its first on: the record of each step and the sentence's row in it.
@@ -167,16 +175,17 @@ def allowed(logits: Tensor, rules: Rules, ages: Tensor, history: Tensor | None) 
 
     `logits` `[N, V]` (or log-probabilities) have −inf on `<pad>` and `<s>`, `ages` `[A]` says how many tokens each
     sentence has behind it; `history` `[N, t]` holds those tokens, the last one last, behind `<pad>`, and is only needed
-    for the rule about n-grams. Where every token is forbidden, `</s>` is allowed.
+    where `rules.need_history`. Where every token is forbidden, `</s>` is allowed.
     """
     choice, count = logits, len(logits) // len(ages)
     early = ages < rules.min_length if rules.min_length else None
-    if (early is not None and early.any()) or history is not None:
+    again = history if rules.ngram_size else None
+    if (early is not None and early.any()) or again is not None:
         choice = logits.clone()
         if early is not None:
             choice[:, EOS] = choice[:, EOS].masked_fill(early.repeat_interleave(count), -inf)
-        if history is not None:
-            choice.masked_fill_(repeats(history, rules.ngram_size, logits.shape[1]), -inf)
+        if again is not None:
+            choice.masked_fill_(repeats(again, rules.ngram_size, logits.shape[1]), -inf)
         stuck = choice.amax(1) == -inf
         choice[:, EOS] = torch.where(stuck, logits[:, EOS], choice[:, EOS])
     if rules.prefix.shape[1]:
@@ -184,7 +193,7 @@ def allowed(logits: Tensor, rules: Rules, ages: Tensor, history: Tensor | None) 
         if inside.any():
             token = rules.prefix.gather(1, ages.clamp(max=rules.prefix.shape[1] - 1)[:, None])[:, 0]  # [A]
             choice = _forced(choice, logits, token.repeat_interleave(count), inside.repeat_interleave(count))
-    return choice
+    return choice if history is None or rules.spelling is None else _spelled(choice, logits, rules, ages, history)
 
 
 def repeats(history: Tensor, size: int, vocabulary: int) -> Tensor:
@@ -200,6 +209,22 @@ def repeats(history: Tensor, size: int, vocabulary: int) -> Tensor:
     repeated = (ngrams[:, :, :-1] == start[:, None]).all(2)
     # n-grams that begin otherwise mark <pad>, which is forbidden anyway.
     return marks.scatter_(1, torch.where(repeated, ngrams[:, :, -1], PAD), True)
+
+
+def _spelled(choice: Tensor, logits: Tensor, rules: Rules, ages: Tensor, history: Tensor) -> Tensor:
+    """Leave only the tokens that spell the rest of its beginning to each row that is inside it."""
+    spelling, count = rules.spelling, len(logits) // len(ages)
+    texts = ["".join(chr(code) for code in row if code > PAD) for row in rules.rests.tolist()]
+    behind = (ages - rules.prefix_lengths).tolist()  # tokens behind the prefix
+    for row in range(len(logits)):
+        text, made = texts[row // count], behind[row // count]
+        if spelling is None or not 0 <= made < len(text):
+            continue
+        if left := spelling.left(text, history[row, history.shape[1] - made :].tolist()):
+            index = torch.tensor(spelling.next(left), dtype=torch.long, device=logits.device)
+            only = torch.full_like(logits[row], -inf).scatter_(0, index, logits[row, index])
+            choice = choice.index_copy(0, torch.tensor([row], device=logits.device), only[None])
+    return choice
 
 
 def _forced(choice: Tensor, logits: Tensor, token: Tensor, inside: Tensor) -> Tensor:

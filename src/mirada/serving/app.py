@@ -17,7 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 from mirada.config.serving import ServeConfig
 from mirada.errors import ConfigError, MiradaError
 from mirada.explain.page import static
-from mirada.files import expanded
+from mirada.files import expanded, read_regular
 from mirada.serving import endpoints, libretranslate, streams
 from mirada.serving.docs import describe
 from mirada.serving.errors import RefusedError, complaint, translated
@@ -67,7 +67,7 @@ def _tokens(settings: ServeConfig) -> tuple[bytes, ...]:
     if settings.token_file is None:
         return ()
     try:
-        tokens = read_tokens(expanded(settings.token_file).read_text(encoding="utf-8"))
+        tokens = read_tokens(read_regular(expanded(settings.token_file)).decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"token_file {settings.token_file}: cannot be read ({error})") from None
     if not tokens:

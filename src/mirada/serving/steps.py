@@ -10,7 +10,7 @@ import torch
 
 from mirada.config.options import SearchConfig
 from mirada.data.vocabulary import BOS, EOS
-from mirada.explain.trace import read_source
+from mirada.explain.trace import begun, read_source
 from mirada.search.step import producible
 
 if TYPE_CHECKING:
@@ -30,18 +30,18 @@ def sentence_steps(translator: Translator, text: str, *, prefix: str, options: S
     yield "source", {"tokens": source.tokens, "words": source.words}
     plain = options.min_output_length == 0 and options.no_repeat_ngram_size == 0 and not options.replace_unk
     live = options.beam_size == 1 and not options.sample and plain and not translator.config.model.copy_attn
+    given = begun(translator, source, prefix, options)
     if live:
-        yield from _greedy(translator, source, prefix, options)
+        yield from _greedy(translator, source, given, options)
     else:
-        yield from _found(translator, text, prefix, options)
+        yield from _found(translator, text, prefix, len(given), options)
 
 
-def _greedy(translator: Translator, source: Source, prefix: str, options: SearchConfig) -> Iterator[Step]:
+def _greedy(translator: Translator, source: Source, given: tuple[int, ...], options: SearchConfig) -> Iterator[Step]:
     """Choose the likeliest token at each step, as the search does."""
     from mirada.texts import output_limit
 
     model, tokenizer = translator.model, translator.target_tokenizer
-    given = tokenizer.encode([prefix])[0]
     limit = max(output_limit(len(source.ids) - 1, options), len(given))
     written: list[int] = []
     with torch.inference_mode():
@@ -63,11 +63,10 @@ def _greedy(translator: Translator, source: Source, prefix: str, options: Search
     yield "done", {"text": tokenizer.join(tokens), "finished": finished}
 
 
-def _found(translator: Translator, text: str, prefix: str, options: SearchConfig) -> Iterator[Step]:
+def _found(translator: Translator, text: str, prefix: str, given: int, options: SearchConfig) -> Iterator[Step]:
     attends = translator.config.model.has_attention
     found = translator.search([text], options=options, prefixes=[prefix], with_attention=attends)[0][0]
     rows = [None] * len(found.tokens) if found.attention is None else found.attention.tolist()
-    given = len(translator.target_tokenizer.encode([prefix])[0])
     for number, (token, log_p, row) in enumerate(zip(found.tokens, found.token_log_probabilities, rows, strict=True)):
         yield "step", _step(token, log_p, row, forced=number < given)
     yield "done", {"text": found.text, "finished": found.finished}

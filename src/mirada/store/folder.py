@@ -16,6 +16,10 @@ def read_config(folder: Path) -> Config:
     """The options of a model folder; raises ModelFolderError if there are none."""
     if not folder.is_dir():
         raise ModelFolderError(_no_folder(folder))
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ModelFolderError(f"{folder}: the name is not UTF-8; give the folder another name") from None
     if not (folder / CONFIG).is_file():
         raise ModelFolderError(f"{folder}: not a model folder ({CONFIG} is missing{_holds(folder)})")
     try:

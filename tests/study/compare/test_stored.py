@@ -69,7 +69,7 @@ def test_a_pipe_in_a_files_place_does_not_hang(whole: Path, file: str) -> None:
         (run / file).unlink()
         os.mkfifo(run / file)
 
-    assert f"{file}: missing or damaged (no regular file); remove its folder" in refusal_of(whole, harm)
+    assert f"{file}: missing or damaged (is no regular file); remove its folder" in refusal_of(whole, harm)
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "dev.jsonl", "test.jsonl"])

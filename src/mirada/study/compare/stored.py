@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mirada.errors import ModelFolderError
 from mirada.evaluation.units import Units
-from mirada.files import write_text
+from mirada.files import read_regular, write_text
 
 JOB, TRAINING, TEST, OUTPUTS, FAILED = "job.json", "training.json", "test.json", "outputs.json", "failed.json"
 
@@ -85,15 +85,15 @@ def plain(content: Any) -> Any:
 def read_json(path: Path, kind: Any = Any) -> Any:
     """Read JSON that has this kind's shape; raises ModelFolderError if it is missing, damaged, or no regular file."""
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("no regular file")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(path))
         TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise _damaged(path, f"{place}: {first['msg']}" if place else first["msg"]) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise _damaged(path, error.strerror or str(error)) from None
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from None
     return content
 
