@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_tools import refusal, write
+from cli_tools import refusal, works, write
 from mirada.data.corpus import read_lines, read_tsv
 from mirada.errors import MiradaError, TrainingError
-from mirada.files import locked, write_atomic, write_text
+from mirada.files import locked, text_stream, write_atomic, write_text
 
 HOLDER = """
 import sys
@@ -151,3 +154,37 @@ def test_a_missing_file_is_named_with_the_place_that_it_was_looked_for(tmp_path,
     monkeypatch.chdir(tmp_path)
     said = f"no.tsv: no such file (from the working directory {tmp_path})"
     assert refusal("train", "--tsv", "no.tsv") == said
+
+
+@pytest.mark.parametrize("ending", [".bz2", ".zst", ".zip"])
+def test_a_name_that_promises_another_packing_is_refused(tmp_path, ending):
+    said = f"mirada packs as .gz or .xz, not as {ending}; choose another name"
+    for write_it in (lambda path: write_text(path, "x"), text_stream):
+        with pytest.raises(MiradaError, match=re.escape(f"{tmp_path / 'out'}{ending}: {said}")):
+            write_it(tmp_path / f"out{ending}")
+    assert list(tmp_path.iterdir()) == []
+    out = tmp_path / f"data{ending}"
+    message = f"--out {out}: a folder is written there, and its name promises a packed file; choose another"
+    assert refusal("data", "make", "--pairs", 20, "--out", out) == message
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("model_folder", ["luong"], indirect=True)
+@pytest.mark.parametrize(("ending", "opened"), [(".gz", gzip.open), (".xz", lzma.open)])
+def test_a_trace_is_packed_as_its_name_says_and_verified_so(model_folder, tmp_path, ending, opened):
+    out = tmp_path / f"how.json{ending}"
+    works("explain", model_folder, "the cat", "--format", "json", "--output", out)
+    with opened(out, "rt", encoding="utf-8") as stream:
+        assert '"mirada-trace"' in stream.read(100)
+    assert "every value agrees with the weights" in works("explain", "--verify", out, model_folder).output
+    out.write_bytes(b"{}")
+    assert refusal("explain", "--verify", out, model_folder).startswith(f"{out}: cannot be read (")
+
+
+@pytest.mark.parametrize("model_folder", ["luong"], indirect=True)
+def test_a_model_whose_name_is_no_utf8_is_one_line(model_folder, tmp_path):
+    folder = tmp_path / "caf\udce9"
+    shutil.copytree(model_folder, folder)
+    said = f"{tmp_path}/caf\\udce9: the name is not UTF-8; give the folder another name"
+    for command in (["translate", folder], ["explain", folder, "the cat"]):
+        assert refusal(*command, given="a\n") == said

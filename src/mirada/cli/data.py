@@ -12,7 +12,7 @@ from mirada.cli.streams import data_output
 from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, DataError, suggestion
 from mirada.escape import terminal
-from mirada.files import expanded
+from mirada.files import UNWRITTEN, expanded
 from mirada.hub import located
 
 MANY = 100_000
@@ -59,6 +59,10 @@ def make(arguments: Sequence[str]) -> int:
     parser.add_argument("--max-words", type=int, help="translation: longest English sentence, in words [50]")
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
     values = parser.read(arguments)
+    if expanded(values.out).suffix.lower() in (".gz", ".xz", *UNWRITTEN):
+        raise ConfigError(
+            f"--out {values.out}: a folder is written there, and its name promises a packed file; choose another"
+        )
     if values.kind != "translation":
         if values.max_words is not None:
             raise ConfigError(f"--max-words goes with --kind translation; with {values.kind} it would change nothing")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 
 from mirada.cli import say
@@ -31,6 +33,8 @@ def run(arguments: Sequence[str]) -> int:
     fields = {name: field for name, field in ServeConfig.model_fields.items() if name != "models"}
     add_fields(parser, "serve", fields)
     values = parser.read(arguments)
+    if not hasattr(os, "fork") or not hasattr(signal, "SIGHUP"):
+        raise ConfigError("`mirada serve` runs on Linux and macOS; this system has no fork")
     from_file = load_serving(expanded(values.config)) if values.config else {}
     models = {"models": tuple(values.model)} if values.model else {}
     settings = parse_serving({**from_file, **given(values, "serve", fields), **models})
