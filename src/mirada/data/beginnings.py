@@ -8,13 +8,19 @@ come that spell its rest, or the rest and more. A blank at the end of the text e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from mirada.data.tokenizer import Piece
+from typing import NamedTuple
 
 LONGEST = 48  # characters of a last word that stay open: some languages write without blanks
 MOST_KNOWN = 10_000
+
+
+class Piece(NamedTuple):
+    """One token of a text."""
+
+    id: int
+    text: str  # as the vocabulary has it; for <unk> the surface form
+    word: int  # index of the unit that links and maps join it into: a word for subwords, else the token itself
+    span: tuple[int, int]  # where it stands in the text, [start, end) in characters, a blank that it carries included
 
 
 class Spelling:

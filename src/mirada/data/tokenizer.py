@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from mirada.data.beginnings import Beginning, Rest, Spelling, opened
+from mirada.data.beginnings import Beginning, Piece, Rest, Spelling, opened
 from mirada.data.bpe_dropout import Dropping, cut_text, merges_of
 from mirada.data.recipes import (
     BLOCK,
@@ -41,15 +41,6 @@ __all__ = ["Piece", "Tokenizer", "TokenizerOptions", "train_tokenizer"]
 MOST_BYTES = 1 << 28
 OTHERS = "not made by mirada for {kind}; its normalisation, splitting or settings are others"
 ESCAPED = re.compile(rf"\A\\(?={RESERVED}\Z)")
-
-
-class Piece(NamedTuple):
-    """One token of a text."""
-
-    id: int
-    text: str  # as the vocabulary has it; for <unk> the surface form
-    word: int  # index of the unit that links and maps join it into: a word for subwords, else the token itself
-    span: tuple[int, int]  # where it stands in the text, [start, end) in characters, a blank that it carries included
 
 
 class Tokenizer:
