@@ -29,7 +29,7 @@ COPYING: list[dict[str, Any]] = [
     {"decoder": "luong", "score": "concat", "coverage": True, "attention_window": "local-m", "window": 9},
     {"decoder": "luong", "input_feeding": False, "dec_layers": 2, "enc_layers": 2},
     {"decoder": "transformer", "dec_layers": 2},
-    {"decoder": "transformer", "norm": "post"},
+    {"decoder": "transformer", "norm": "post", "copy_head": 2},
 ]
 WINDOWS: list[dict[str, Any]] = [
     {"decoder": decoder, "score": score, "attention_window": window, "window": 2}
@@ -65,12 +65,13 @@ def test_the_mixture_by_hand_and_as_the_model_itself_has_it(options: dict[str, A
             powers[[PAD, BOS]] = 0
             p = np.zeros(V + len(one.source.ids))
             p[:V] = p_gen * powers / powers.sum()
-            np.add.at(p, list(one.source.copies), (1 - p_gen) * t["alpha"])
+            alpha = t["alpha.1"][1] if "copy_head" in options else t["alpha"]
+            np.add.at(p, list(one.source.copies), (1 - p_gen) * alpha)
             np.testing.assert_allclose(t["p"], p, atol=1e-12)
             assert p.sum() == pytest.approx(1)
             snow = [j for j, token in enumerate(one.source.tokens) if "☃" in token]
             assert len(snow) == 2
-            assert t["copy"][snow] == pytest.approx(t["alpha"][snow].sum())
+            assert t["copy"][snow] == pytest.approx(alpha[snow].sum())
             for choice in (*moment.top, moment.chosen):
                 assert choice.probability == pytest.approx(p[choice.id])
                 mixed = p_gen * choice.vocabulary + (1 - p_gen) * choice.copied

@@ -83,7 +83,7 @@ SYSTEMS = [
     {"decoder": "transformer", "norm": "post"},
     {"decoder": "bahdanau", "coverage": True, "copy_attn": True, "attention_window": "local-m"},
     {"decoder": "luong", "attention_window": "local-p"},
-    {"decoder": "transformer", "copy_attn": True},
+    {"decoder": "transformer", "copy_attn": True, "copy_head": 2, "dec_layers": 2},
 ]
 
 

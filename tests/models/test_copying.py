@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
+from mirada.config import configfile
 from mirada.config.options import ModelConfig
+from mirada.errors import ConfigError
 from mirada.fast.prepacked import prepacked
 from mirada.models import AnyModel
 from mirada.models.copying import Copying, mixture
@@ -26,7 +28,10 @@ TARGET = torch.tensor([[2, 7, VOCAB, 4, 12], [2, 3, 1, 1, 1], [2, VOCAB + 1, 5, 
 
 
 def copying_systems(decoder: str, score: str | None) -> list[Options]:
-    return [{**options, "copy_attn": True} for options in some_systems(decoder, score)[::2]]
+    found = [{**options, "copy_attn": True} for options in some_systems(decoder, score)[::2]]
+    if decoder == "transformer":  # by the mean of the heads, by the first, and by the last
+        found += [{**options, "copy_head": head} for options in found[:2] for head in {1, options["num_heads"]}]
+    return found
 
 
 def by_steps(model: AnyModel, copies: Tensor = COPIES, source: Tensor = SOURCE) -> Tensor:
@@ -88,12 +93,45 @@ def test_padding_and_other_hypotheses_change_nothing(decoder: str, score: str | 
             assert_same(step.logits[1::2].exp(), step.logits[::2].exp(), 1e-12, options)
 
 
+def test_one_head_of_the_last_layer_can_be_what_copies() -> None:
+    """By hand from the heads that a step shows: its weights alone, and no other model than with their mean."""
+    options = {"decoder": "transformer", "embedding_dim": 8, "num_heads": 2, "dec_layers": 2, "copy_attn": True}
+    models = {head: build({**options, "copy_head": head}) for head in (None, 1, 2)}
+    with torch.no_grad():
+        steps = {}
+        for head, model in models.items():
+            memory = model.encode(SOURCE, LENGTHS, COPIES)
+            steps[head] = model.step(TARGET[:, 0], model.start(memory), memory)
+            weights = steps[head].heads[:, -1].mean(1) if head is None else steps[head].heads[:, -1, head - 1]
+            context = (weights[:, None] @ memory.states)[:, 0]
+            y = model.embed(model.embedding, TARGET[:, :1], 0)[:, 0]
+            gate = model.copy_gate(context, steps[head].hidden, y)
+            own = model.logits(steps[head].hidden)
+            assert_same(steps[head].logits.exp(), mixture(own, Copying(gate, weights, COPIES)).exp(), 1e-12, head)
+            assert_same(steps[head].attention, steps[None].attention, 1e-12, head)
+    assert (steps[1].logits.exp() - steps[2].logits.exp()).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"copy_attn": True, "copy_head": 3}, "copy_head 3: the layers have num_heads 2"),
+        ({"copy_head": 1}, "copy_head 1 does nothing with copy_attn false"),
+        ({"copy_head": 0, "copy_attn": True}, "greater than or equal to 1"),
+    ],
+)
+def test_a_head_that_cannot_copy_is_one_clear_line(options: Options, told: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        configfile.parse({"model": {"decoder": "transformer", "embedding_dim": 8, "num_heads": 2, **options}})
+    assert told in str(raised.value)
+
+
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong", "transformer"])
 def test_the_copy_that_searches_copies_too(decoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mirada.fast.prepacked.SMALLEST", {"float32": 1, "int8": 1})
     score: dict[str, Any] = {} if decoder == "transformer" else {"score": "general"}
     model = build({"decoder": decoder, "embedding_dim": 8, "hidden_size": 6, "copy_attn": True, **score} if score else {
-        "decoder": decoder, "embedding_dim": 8, "copy_attn": True}, dtype=torch.float32)  # fmt: skip
+        "decoder": decoder, "embedding_dim": 8, "copy_attn": True, "copy_head": 2}, dtype=torch.float32)  # fmt: skip
     with torch.inference_mode():
         assert_same(by_steps(prepacked(model)).exp(), by_steps(model).exp(), 1e-5, decoder)
 

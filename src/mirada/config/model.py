@@ -29,6 +29,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "window": ("bahdanau", "luong"),
     "coverage": ("bahdanau", "luong"),
     "copy_attn": ("bahdanau", "luong", "transformer"),
+    "copy_head": ("transformer",),
     "norm": ("transformer",),
     "num_heads": ("transformer",),
     "ff_size": ("transformer",),
@@ -91,6 +92,9 @@ class ModelConfig(Block):
     )
     copy_attn: bool = Field(
         False, description="words of the source can be copied that no vocabulary holds (See et al. 2017)"
+    )
+    copy_head: int | None = Field(
+        None, ge=1, description="copy_attn: copy by this head of the last layer, from 1 (default: by their mean)"
     )
     num_heads: Width = Field(4, description="transformer: attention heads")
     ff_size: Width = Field(1024, description="transformer: width of the feed-forward layer")
@@ -160,6 +164,8 @@ class ModelConfig(Block):
                 found[option] = f"with score {self.score_name}; it is for score {' or '.join(HIDDEN_LAYER)}"
         if "window" not in found and self.changes("window") and self.attention_window == "global":
             found["window"] = "with attention_window global; it is for attention_window local-m or local-p"
+        if "copy_head" not in found and self.changes("copy_head") and not self.copy_attn:
+            found["copy_head"] = "with copy_attn false; it is for copy_attn true"
         return found
 
     @model_validator(mode="before")
@@ -192,6 +198,8 @@ def check_model(model: ModelConfig) -> None:
     check_score(model)
     if model.decoder == "transformer" and model.embedding_dim % model.num_heads:
         raise ValueError(f"embedding_dim {model.embedding_dim} is not a multiple of num_heads {model.num_heads}")
+    if model.copy_head and model.copy_head > model.num_heads:
+        raise ValueError(f"copy_head {model.copy_head}: the layers have num_heads {model.num_heads}")
     widths = (model.embedding_dim, model.hidden_size)
     if model.tied_softmax and model.decoder != "transformer" and not model.has_maxout and widths[0] != widths[1]:
         raise ValueError(

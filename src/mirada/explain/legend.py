@@ -185,13 +185,16 @@ def _window(options: ModelConfig, i: Index, query: str) -> Entries:
 
 def _copying(options: ModelConfig, i: Index) -> Entries:
     """See, Liu & Manning 2017, equations 8 and 9."""
-    transformer = options.decoder == "transformer"
+    transformer, alpha = options.decoder == "transformer", f"α_{i.tj}"
+    if options.copy_head:
+        alpha = f"α{_level(options.dec_layers)}_{i.tj}" if i.several else alpha
+        alpha += f" of head {options.copy_head}"
     context = f"c'_{i.t}" if transformer else f"c_{i.t}"
     gate = f"σ(w_cᵀ {context} + w_sᵀ s_{i.t} + w_xᵀ y_{i.p} + b)"
-    equal = f"Σ_k α_{i.tj[:-1]}k, over the k where x_k = x_j"
-    mixture = f"p_gen P_vocab(w) + (1 − p_gen) Σ_j α_{i.tj}, over the j where x_j = w"
+    equal = f"Σ_k {alpha.replace(i.tj, i.tj[:-1] + 'k')}, over the k where x_k = x_j"
+    mixture = f"p_gen P_vocab(w) + (1 − p_gen) Σ_j {alpha}, over the j where x_j = w"
     return {
-        "copy_context": Legend(context, "the context of copying", f"Σ_j α_{i.tj} h_j", (UNIT,)),
+        "copy_context": Legend(context, "the context of copying", f"Σ_j {alpha} h_j", (UNIT,)),
         "p_gen": Legend("p_gen", "how far the decoder speaks for itself", gate, ()),
         "copy": Legend(f"copy_{i.tj}", "what copying gives each source token", equal, (SOURCE,)),
         "p": Legend("P(w)", "what is written next", mixture, (WORD,)),

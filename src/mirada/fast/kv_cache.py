@@ -71,11 +71,14 @@ class DecoderOutput(NamedTuple):
     weights: Tensor  # [A·h, K, S] of the last layer over the source
 
     @property
+    def heads(self) -> Tensor:
+        """The weights by sentence and head, `[A, h, K, S]`."""
+        return cast(Tensor, self.weights.unflatten(0, (len(self.hidden) // self.weights.size(1), -1)))
+
+    @property
     def attention(self) -> Tensor:
         """The mean over the heads, `[N, S]`."""
-        count = len(self.hidden) // self.weights.size(1)
-        weights: Tensor = self.weights.unflatten(0, (count, -1))  # [A, h, K, S]
-        return weights.mean(1).flatten(0, 1)
+        return self.heads.mean(1).flatten(0, 1)
 
 
 class CachedTransformer(nn.Module):
@@ -131,7 +134,7 @@ class CachedTransformer(nn.Module):
         x, weights = self.layers(y, self.weights, kept, source, (*past, unseen), self.pre_norm)
         hidden = cast(Tensor, self.inner.decoder_norm(x))
         output = DecoderOutput(hidden, state._replace(length=state.length + 1), hidden, weights)
-        copied = self.inner.copying(output.attention, hidden, y, memory) if self.inner.copy_gate is not None else None
+        copied = self.inner.copying(output.heads, hidden, y, memory) if self.inner.copy_gate is not None else None
         return output._replace(logits=self.inner.logits(hidden, copied))
 
     def _positions(self, length: Tensor) -> Tensor:

@@ -82,7 +82,8 @@ def _transformer(options: ModelConfig, embeddings: tuple[Embedding, Embedding]) 
     tied = embeddings[1] if options.tied_softmax else None
     output = OutputLayer(options.embedding_dim, len(embeddings[1].weight), tied=tied)
     layers = (options.enc_layers, options.dec_layers)
-    return Transformer(embeddings, output, sizes, layers=layers, copy_gate=_copy_gate(options))
+    gate, head = _copy_gate(options), options.copy_head
+    return Transformer(embeddings, output, sizes, layers=layers, copy_gate=gate, copy_head=head)
 
 
 def _copy_gate(options: ModelConfig) -> CopyGate | None:

@@ -156,9 +156,10 @@ class Transformer(nn.Module):
         *,
         layers: tuple[int, int],
         copy_gate: CopyGate | None = None,
+        copy_head: int | None = None,
     ):
         super().__init__()
-        self.copy_gate = copy_gate
+        self.copy_gate, self.copy_head = copy_gate, copy_head
         self.source_embedding, self.embedding = embeddings
         self.output, self.scale, self.dropout = output, math.sqrt(sizes.model), sizes.dropout
         self.encoder = nn.ModuleList(Layer(sizes, cross=False) for _ in range(layers[0]))
@@ -189,7 +190,7 @@ class Transformer(nn.Module):
         scores = by_row(seen[-1].scores, len(token))[:, :, 0].mean(1)  # [N, S]
         context = seen[-1].context.reshape(len(token), -1)  # [N, d]
         attention = heads[:, -1].mean(1)  # [N, S]
-        logits = self.logits(hidden, self.copying(attention, hidden, y[:, 0], memory))
+        logits = self.logits(hidden, self.copying(heads[:, -1], hidden, y[:, 0], memory))
         return Step(logits, TransformerState(cache), scores, attention, context, hidden, heads)
 
     def forward(
@@ -206,15 +207,20 @@ class Transformer(nn.Module):
         y = self.embed(self.embedding, target_in, 0)  # [B, T, d]
         x, _, seen = self._decode(y, None, memory)
         attention = seen[-1].weights.mean(1)  # [B, T, S]
-        copied = self.copying(attention, x, y, memory)
+        copied = self.copying(seen[-1].weights, x, y, memory)
         if not with_attention:
             return Outputs(x, None, copying=copied)
         return Outputs(x, attention, torch.stack([layer.weights for layer in seen], 1), copied)
 
-    def copying(self, attention: Tensor, hidden: Tensor, embedded: Tensor, memory: Memory) -> Copying | None:
-        """What steps copy by the mean weights of the last layer's heads, whose context is c_t = Σ_j α_tj h_j."""
+    def copying(self, heads: Tensor, hidden: Tensor, embedded: Tensor, memory: Memory) -> Copying | None:
+        """What steps `[…, d]` copy, and the context c_t = Σ_j α_tj h_j, by the last layer's heads.
+
+        Their weights stand on axis 1 of `heads`: α is their mean, or those of `copy_head`, counted from 1.
+        """
         if self.copy_gate is None:
             return None
+        chosen = heads.mean(1) if self.copy_head is None else heads[:, self.copy_head - 1]
+        attention = chosen.reshape(*hidden.shape[:-1], heads.size(-1))
         context = attention.view(len(memory.mask), -1, attention.size(-1)) @ memory.states  # [B, K, d]
         return copying(self.copy_gate, (context.view_as(hidden), hidden, embedded), attention, memory)
 

@@ -23,7 +23,8 @@ def run(
     layers = (options.enc_layers, options.dec_layers)
     if options.decoder == "transformer":
         reader = transformer.Reader(weights, options.num_heads, pre_norm=options.norm == "pre")
-        return transformer.run(reader, source, target, layers=layers, replaced=replaced, copies=copies)
+        head = options.copy_head
+        return transformer.run(reader, source, target, layers=layers, replaced=replaced, copies=copies, copy_head=head)
     sides = (options.both_directions, options.reverse_source)
     window, reach = options.attention_window, options.window
     design = Design(options.rnn_type, *sides, *layers, options.score_name or "", window, reach)

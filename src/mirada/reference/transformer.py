@@ -162,8 +162,12 @@ def run(
     layers: tuple[int, int],
     replaced: Replaced = (),
     copies: Copies = (),
+    copy_head: int | None = None,
 ) -> Run:
-    """Encode, then decode all positions; alpha without a layer is the mean over the last layer's heads."""
+    """Encode, then decode all positions; alpha without a layer is the mean over the last layer's heads.
+
+    Words are copied by that mean, or by one of the heads, counted from 1.
+    """
     weights = reader.weights
     memory, encoder = reader.encode(source, layers[0])
     words = ys = placed([read_word(weights, word) for word in target])
@@ -179,7 +183,8 @@ def run(
         step["s"] = reader.last("decoder_norm", y)
         step["alpha"] = step[f"alpha.{layers[1]}"].mean(0)
         step["logits"] = predict(weights, step["s"])
-        context = np.asarray(sum(weight * h for weight, h in zip(step["alpha"], memory, strict=True)))
+        alpha = step["alpha"] if copy_head is None else step[f"alpha.{layers[1]}"][copy_head - 1]
+        context = np.asarray(sum(weight * h for weight, h in zip(alpha, memory, strict=True)))
         step.update({"copy_context": context} if copies else {})
-        step.update(copied(weights, (context, step["s"], word), step["alpha"], step["logits"], copies))
+        step.update(copied(weights, (context, step["s"], word), alpha, step["logits"], copies))
     return Run(encoder, {}, steps)

@@ -59,7 +59,7 @@ export const meanings = {
 export const phrases = [
   ["W_a h_j, with W_a's columns for h_j", "W_a h_j, con las columnas de W_a para h_j"], ["mean over the heads of", "media sobre las cabezas de"], ["softmax over k of", "softmax sobre k de"], ["softmax over j of", "softmax sobre j de"],
   ["its neighbour's state", "el estado de su vecino"], ["words read in reverse", "palabras leídas al revés"], ["after a given beginning", "tras un comienzo dado"], ["of the last layer", "de la última capa"], ["all heads'", "de todas las cabezas"],
-  ["of the steps", "de los pasos"], ["over the j where", "sobre las j donde"], ["over the k where", "sobre las k donde"], ["where", "donde"],
+  ["of the steps", "de los pasos"], ["of head", "de la cabeza"], ["over the j where", "sobre las j donde"], ["over the k where", "sobre las k donde"], ["where", "donde"],
   ["source token", "pieza leída"], ["output token", "pieza escrita"], ["given output", "salida dada"], ["beam search", "búsqueda en haz"], ["hypotheses", "hipótesis"], ["sampling", "muestreo"], ["greedy", "voraz"], ["each", "cada uno"],
 ];
 
