@@ -143,3 +143,11 @@ def test_an_unknown_users_home_is_one_line_for_every_path(model_folder, tmp_path
         assert one_line(ran.errors) == f"{nobody}: no such user's home folder", given
     assert not Path(nobody).parent.exists()
     assert not os.path.lexists(tmp_path / "m")
+
+
+@ONE
+@pytest.mark.parametrize("value", ["1e300", "1e5", "5.1", str(10**30)])
+def test_a_length_penalty_beyond_all_numbers_is_refused(value, model_folder):
+    said = f"alpha: input should be less than or equal to 5 (got '{value}')"
+    ran = mirada("translate", model_folder, "--alpha", value, given="the cat\n")
+    assert (ran.code, ran.output, one_line(ran.errors)) == (2, "", said)

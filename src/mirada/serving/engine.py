@@ -67,10 +67,10 @@ class Engine:
             )
         coming = dict(zip(requests, futures, strict=True))
 
-        def read(row: list[Piece], found: Outputs) -> list[Translation]:
-            return translator.read_back(row, found, options)
+        def read(row: list[Piece], prefix: str, found: Outputs) -> list[Translation]:
+            return translator.read_back(row, found, options, prefix)
 
-        return [Coming(coming.get(i) or _nothing(), partial(read, row)) for i, row in enumerate(pieces)]
+        return [Coming(coming.get(i) or _nothing(), partial(read, row, prefixes[i])) for i, row in enumerate(pieces)]
 
     def aside(self, function: Callable[[], Result]) -> Future[Result]:
         """Queue anything else that the model is to do. Raises RefusedError if the queue is full, RetiredError."""
