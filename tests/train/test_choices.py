@@ -6,9 +6,23 @@ from typing import Any
 
 import pytest
 
+from cli_tools import flags, works, write_pairs
 from mirada.config.configfile import parse
 from mirada.config.options import Config, TrainingConfig
-from mirada.train.choices import ENDLESS, Length, choose, choose_judge, choose_metrics, describe, plan_length
+from mirada.data.corpus import Corpus
+from mirada.store.folder import read_config
+from mirada.train.choices import (
+    ENDLESS,
+    Length,
+    choose,
+    choose_copying,
+    choose_judge,
+    choose_metrics,
+    copied_share,
+    describe,
+    plan_length,
+)
+from training_tools import SMALL
 
 
 def chosen(pairs: int, **blocks: dict[str, Any]) -> Config:
@@ -116,6 +130,52 @@ def test_the_metric_fits_the_targets(kind, targets, expected):
     assert found.valid_metrics == expected
     assert found.early_stopping_metric == ("exact" if expected == ("exact",) else "loss")
     assert choose_metrics(config, targets, {"early_stopping_metric"}).training.early_stopping_metric == "loss"
+
+
+def corpus(*pairs: tuple[str, str]) -> Corpus:
+    sources, targets = map(list, zip(*pairs, strict=True))
+    return Corpus(sources, targets, [], [], "")
+
+
+def test_how_much_of_a_target_stands_in_its_source():
+    """abcxde in abcde: abc and de, five of six; single letters and other orders do not count."""
+    pairs = corpus(("abcde", "abcxde"), ("ab", "ba"), ("axbxc", "a-b-c"), ("", ""))
+    assert copied_share(pairs) == pytest.approx(5 / 24)
+
+
+INFLECTED = corpus(("hablar", "hablaba"), ("comer", "comía"), ("vivir", "vivimos"))
+
+
+def test_letters_are_copied_where_most_of_a_target_stands_in_its_source():
+    spelt = {"source_tokenizer": "char", "target_tokenizer": "char"}
+    found, notes = choose_copying(parse({"data": spelt}), INFLECTED)
+    assert found.model.copy_attn
+    assert notes == [
+        "chosen for targets of which 63% stands in their sources: copy_attn true (--copy-attn says otherwise)"
+    ]
+    others = corpus(("Ana", "אנה"), ("David", "דוד"))
+    for data, model, pairs in (
+        (spelt, {}, others),
+        (spelt, {"decoder": "classic"}, INFLECTED),
+        (spelt, {"attention_window": "local-p"}, INFLECTED),
+        ({"source_tokenizer": "word", "target_tokenizer": "char"}, {}, INFLECTED),
+        ({"source_tokenizer": "bpe", "target_tokenizer": "bpe"}, {}, INFLECTED),
+    ):
+        config = parse({"data": data, "model": model})
+        assert choose_copying(config, pairs) == (config, [])
+
+
+def test_copying_is_chosen_from_files_and_given_options_stay(tmp_path):
+    """The stored options tell; said once on standard error."""
+    rows = [(f"{stem}ar", f"{stem}aba") for stem in ("habl", "cant", "salt", "and")]
+    pairs = write_pairs(tmp_path / "a.tsv", rows * 9)
+    given = SMALL | {"tsv": pairs, "dev-tsv": pairs, "max-updates": 1}
+    del given["tokenizer"]
+    for name, more, copies in (("own", {}, True), ("asked", {"copy-attn": "false"}, False)):
+        ran = works("train", *flags(given | more | {"model-dir": tmp_path / name}))
+        assert read_config(tmp_path / name).model.copy_attn is copies
+        assert ran.errors.count("copy_attn true (--copy-attn says otherwise)") == copies
+    works("translate", tmp_path / "own", given="ladrar\n")
 
 
 def test_a_metric_that_cannot_measure_does_not_judge():

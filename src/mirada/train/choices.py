@@ -6,11 +6,13 @@ The sizes are the field's habits for little data, not yet measured on several da
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from difflib import SequenceMatcher
 from statistics import median
 from typing import Any, NamedTuple
 
 from mirada.config.configfile import changed
 from mirada.config.options import Config, ModelConfig, TrainingConfig
+from mirada.data.corpus import Corpus
 from mirada.errors import ConfigError
 from mirada.evaluation.compare import TASK_METRICS
 from mirada.evaluation.measurable import cannot_measure
@@ -22,6 +24,8 @@ VALIDATIONS = 25  # in a plan, about, where an epoch is shorter than that
 ENDLESS = 1_000_000
 SYMBOLS = 300  # different words of targets that are symbols, not texts, at most
 LONG = 40  # characters of a target that is a text
+COPIED = 0.5  # of a target stands in its source where copying is worth it
+LOOKED_AT = 1000  # pairs, about: more tell nothing new
 
 
 class Recommended(NamedTuple):
@@ -98,6 +102,35 @@ def choose_metrics(config: Config, targets: Sequence[str], given: Collection[str
     if usable == ["exact"] and "early_stopping_metric" not in given:
         values["early_stopping_metric"] = "exact"
     return changed(config, {"training": changed(config.training, values).model_dump()})
+
+
+def choose_copying(config: Config, corpus: Corpus) -> tuple[Config, list[str]]:
+    """Let letters be copied where both sides are spelt in letters and most of a target stands in its source.
+
+    Returns also the line that says so. Inflection and old spellings are such jobs; other writings and sounds are not.
+    """
+    data, model = config.data, config.model
+    if data.target_tokenizer != "char" or "char" not in data.source_kinds:
+        return config, []
+    if not model.has_attention or model.attention_window == "local-p":
+        return config, []
+    share = copied_share(corpus)
+    if share < COPIED:
+        return config, []
+    said = (
+        f"chosen for targets of which {share:.0%} stands in their sources: copy_attn true (--copy-attn says otherwise)"
+    )
+    return changed(config, {"model": changed(model, {"copy_attn": True}).model_dump()}), [said]
+
+
+def copied_share(corpus: Corpus) -> float:
+    """How much of a target stands in its source in the same order, in pieces of two letters at least; the mean."""
+    step = max(1, len(corpus.targets) // LOOKED_AT)
+    shares = []
+    for source, target in zip(corpus.sources[::step], corpus.targets[::step], strict=True):
+        blocks = SequenceMatcher(None, source, target, autojunk=False).get_matching_blocks()
+        shares.append(sum(block.size for block in blocks if block.size > 1) / max(1, len(target)))
+    return sum(shares) / max(1, len(shares))
 
 
 def choose_judge(metric: str, references: Sequence[Sequence[str]]) -> tuple[str, list[str]]:

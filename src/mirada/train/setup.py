@@ -19,7 +19,7 @@ from mirada.store import checkpoint, resume
 from mirada.store.progress import Progress
 from mirada.train import prepare
 from mirada.train.beginning import adopt, begin, first_tokenizers, freeze, origin
-from mirada.train.choices import Length, choose, choose_judge, choose_metrics, plan_length
+from mirada.train.choices import Length, choose, choose_copying, choose_judge, choose_metrics, plan_length
 from mirada.train.choices import describe as say_length
 from mirada.train.interrupts import StopRequest
 from mirada.train.progress import Monitor
@@ -101,10 +101,13 @@ def _in_force(config: Config, folder: Path, corpora: Corpora) -> tuple[Config, l
     if config.training.init_from:
         going_on = (folder / checkpoint.CONFIG).exists()
         config = adopt(config, folder if going_on else origin(config.training.init_from))
-    given = config.training.model_fields_set
+    given = config.training.model_fields_set | config.model.model_fields_set
     config, sizes = choose(config, len(corpora[0]))
     notes = [*prepare.choices(config, corpora), *sizes]
     config = prepare.resolve(config, corpora)
+    if "copy_attn" not in given:
+        config, copying = choose_copying(config, corpora[0])
+        notes += copying
     return config if "valid_metrics" in given else choose_metrics(config, corpora[0].targets, given), notes
 
 
