@@ -2,7 +2,8 @@
 
 Clients ask for sentences of 1 to 60 words with mixed options over connections that stay open, on 127.0.0.1. Counted:
 answers lost, answers that are not the offline ones, five-hundreds; measured: sentences a second beside `mirada
-translate` on the same sentences, p50 and p99, and the service's memory.
+translate` on the same sentences, p50 and p99, and the service's memory. CTranslate2 searches in its own way, so beside
+it `wrong` only says how many of its answers are other ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +41,7 @@ class Offline(NamedTuple):
     outputs: list[list[list[str]]]
     rate: float  # sentences a second
     milliseconds: float  # of a processor, a sentence
+    beam: int  # of the first kind
 
 
 def offline(model: str, texts: list[str]) -> Offline:
@@ -53,7 +57,7 @@ def offline(model: str, texts: list[str]) -> Offline:
         found.append([[one.text for one in outputs] for outputs in translator.search(texts, options=options)])
     count = len(KINDS) * len(texts)
     seconds, busy = time.perf_counter() - begun, time.process_time() - busy
-    return Offline(found, count / seconds, 1000 * busy / count)
+    return Offline(found, count / seconds, 1000 * busy / count, translator.config.search.beam_size)
 
 
 class Tally:
@@ -119,6 +123,7 @@ def main() -> None:
     parser.add_argument("--clients", default="1,8,64,200", help="numbers of clients [1,8,64,200]")
     parser.add_argument("--seconds", type=float, default=120.0, help="for each number [120]")
     parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--beside", metavar="FOLDER", help="CTranslate2's export of the model: its server is asked too")
     values = parser.parse_args()
     texts = sentences(values.sentences, 1)
     alone = offline(values.model, texts)
@@ -127,17 +132,30 @@ def main() -> None:
         "(the same options in turn, batches of 64)",
         flush=True,
     )
+    services = {"mirada": ["mirada", "serve", values.model, "--preload", "--port", "0"]}
+    if values.beside:
+        services["ctranslate2"] = ["benchmarks.peers.ct2_serve", values.beside, "--beam", str(alone.beam)]
+    for clients in map(int, values.clients.split(",")):
+        for name, module in services.items():
+            print(f"{name}, {clients} clients: ", end="")
+            with started(module) as (pid, address):
+                busy = processor(pid)
+                tally = asyncio.run(press(address, texts, alone.outputs, clients=clients, seconds=values.seconds))
+                report(tally, values.seconds, alone, pid, processor(pid) - busy)
+
+
+@contextmanager
+def started(module: list[str]) -> Iterator[tuple[int, str]]:
+    """A service in a process of its own: its number, and its address once it is ready."""
     with tempfile.NamedTemporaryFile("w+") as log:
-        command = [sys.executable, "-P", "-m", "mirada", "serve", values.model, "--preload", "--port", "0"]
-        service = subprocess.Popen(command, stderr=log)
+        service = subprocess.Popen([sys.executable, "-m", *module], stderr=log)
         try:
             while not (found := re.search(r"http://[^ ]+", Path(log.name).read_text())):
+                if service.poll() is not None:
+                    raise SystemExit(Path(log.name).read_text())
                 time.sleep(0.1)
             wait_for(found[0])
-            for clients in map(int, values.clients.split(",")):
-                busy = processor(service.pid)
-                tally = asyncio.run(press(found[0], texts, alone.outputs, clients=clients, seconds=values.seconds))
-                report(tally, clients, values.seconds, alone, service.pid, processor(service.pid) - busy)
+            yield service.pid, found[0]
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait()
@@ -154,13 +172,13 @@ def wait_for(address: str) -> None:
         time.sleep(0.2)
 
 
-def report(tally: Tally, clients: int, seconds: float, alone: Offline, pid: int, busy: float) -> None:
+def report(tally: Tally, seconds: float, alone: Offline, pid: int, busy: float) -> None:
     """One line."""
     times = sorted(tally.seconds) or [float("nan")]
     p50, p99 = times[len(times) // 2], times[min(len(times) - 1, int(0.99 * len(times)))]
     mine = len(tally.seconds) / seconds
     print(
-        f"{clients} clients: {len(tally.seconds)} answers, {tally.wrong} wrong, {tally.lost} lost, {tally.broken} "
+        f"{len(tally.seconds)} answers, {tally.wrong} wrong, {tally.lost} lost, {tally.broken} "
         f"times 500, {tally.refused} times 503; {mine:.0f}/s = {mine / alone.rate:.0%} of offline; p50 "
         f"{1000 * p50:.0f} ms, p99 {1000 * p99:.0f} ms; {busy / len(times):.1f} ms of a processor each = "
         f"{busy / len(times) / alone.milliseconds:.0%} of offline; {memory(pid):.0f} MB",
