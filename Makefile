@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test test-browser load faults bench bench-peers check lint types clean
+.PHONY: demo test test-browser load fuzz faults bench bench-peers check lint types clean
 
 demo: .venv/ready
 	$(BIN)/mirada demo
@@ -11,13 +11,17 @@ demo: .venv/ready
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2
 
-# The page in Chromium on the demo's models (Debian: apt install chromium): about five minutes, three of them training.
+# The page in Chromium on four small models that it trains first (Debian: apt install chromium).
 test-browser: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/serving/test_browser.py
 
 # 1 to 200 clients of `mirada serve`, two minutes each, every answer compared with the offline one.
 load: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.load $(or $(MODEL),mirada-demo/bahdanau)
+
+# What schemathesis makes of the service's own description, new examples each time: some minutes.
+fuzz: .venv/ready
+	MIRADA_FUZZ_EXAMPLES=$(or $(EXAMPLES),400) OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/serving/test_fuzz.py
 
 # Kill loops, full disks, a million lines, ten minutes of fuzzing: about half an hour (docs/reliability.md).
 faults: .venv/ready
