@@ -93,7 +93,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_second_writer_is_refused(tmp_path, holder):
-    message = f"{tmp_path}: another training is writing into this folder; wait for it, or choose another --model-dir"
+    message = f"{tmp_path}: another process is writing into this folder; wait for it, or choose another --model-dir"
     with pytest.raises(TrainingError, match=f"^{re.escape(message)}$"), locked(tmp_path):
         raise AssertionError("the lock was given twice")
     holder.communicate("done\n")

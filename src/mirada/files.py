@@ -152,8 +152,11 @@ def unwritable(path: str | Path, error: OSError) -> MiradaError:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for one writer. Raises TrainingError if another process holds it; a crash frees it."""
+def locked(folder: Path, *, option: str = "--model-dir") -> Iterator[None]:
+    """Hold a folder, which `option` names, for one writer; a crash frees it.
+
+    Raises TrainingError if another process holds it.
+    """
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK, timeout=0)  # follows no link: a folder from elsewhere has no file of mine emptied
@@ -161,7 +164,7 @@ def locked(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise TrainingError(
-            f"{folder}: another training is writing into this folder; wait for it, or choose another --model-dir"
+            f"{folder}: another process is writing into this folder; wait for it, or choose another {option}"
         ) from None
     except OSError as error:
         raise TrainingError(

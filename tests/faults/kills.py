@@ -83,7 +83,7 @@ def two_in_one(place: Path, known: Reference, tries: int, rng: random.Random) ->
         second = Command(known.again(folder), place / f"shared{number}-second.log")
         code, text = second.end(), second.said()
         first.send(signal.SIGCONT)
-        refused = code == 2 and "another training is writing into this folder" in text and text.count("\n") == 1
+        refused = code == 2 and "another process is writing into this folder" in text and text.count("\n") == 1
         found = [] if refused else [f"{folder.name}: the second ended with {code}: {text[-300:]}"]
         if (code := first.end()) != 0:
             found.append(f"{folder.name}: the first ended with {code}")

@@ -63,7 +63,7 @@ def test_asked_to_stop(number, code, whole, tmp_path):
     """Meanwhile nobody else may write into the folder; afterwards the same command goes on."""
     options, folder = whole[0], tmp_path / "m"
     with running(folder, options) as training:
-        said = f"{folder}: another training is writing into this folder; wait for it, or choose another --model-dir"
+        said = f"{folder}: another process is writing into this folder; wait for it, or choose another --model-dir"
         assert refusal("train", *flags(SMALL | options | ENOUGH | {"model-dir": folder})) == said
         training.send_signal(number)
         output, errors = training.communicate(timeout=60)

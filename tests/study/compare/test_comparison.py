@@ -19,6 +19,7 @@ from compare_tools import MODEL, SEARCH, TRAINING, in_this_process, request, tim
 from mirada.cli import main
 from mirada.errors import ConfigError, TrainingError
 from mirada.evaluation.metrics import evaluate
+from mirada.files import locked
 from mirada.study.compare import worker
 from mirada.study.compare.comparison import compare
 from mirada.study.compare.jobs import StoppedError
@@ -194,6 +195,14 @@ def test_when_every_run_fails_the_command_fails(tmp_path):
 def test_a_run_that_is_asked_to_stop_stops_the_comparison(tmp_path):
     with pytest.raises(StoppedError, match=r"the same command with --resume goes on from there$"):
         compare(request(tmp_path), print, launch=lambda folder: 143)
+
+
+def test_a_folder_that_another_comparison_writes_into(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    message = f"{out}: another process is writing into this folder; wait for it, or choose another --out"
+    with locked(out), pytest.raises(TrainingError, match=f"^{re.escape(message)}$"):
+        compare(request(tmp_path), print)
 
 
 def test_another_tokeniser_is_noticed(tmp_path):

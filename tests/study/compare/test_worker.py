@@ -70,7 +70,7 @@ def test_a_held_folder_is_waited_for_and_then_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(worker.time, "sleep", waits.append)
     with (
         locked(tmp_path),
-        pytest.raises(TrainingError, match=r"another training is writing"),
+        pytest.raises(TrainingError, match=r"another process is writing"),
         worker.patiently_locked(tmp_path),
     ):
         pass

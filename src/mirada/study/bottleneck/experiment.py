@@ -43,7 +43,7 @@ def bottleneck(
     if begun and not resume:
         raise ConfigError(f"{request.out} holds experiments already; add --resume to go on, or choose another --out")
     request.out.mkdir(parents=True, exist_ok=True)
-    with locked(request.out):
+    with locked(request.out, option="--out"):
         results: dict[str, Any] = plain(_do(request, show, resume, launch))
         write_report(make_report(results), results, make_rows(results), request.out)
     for part in results["parts"].values():

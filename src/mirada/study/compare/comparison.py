@@ -27,7 +27,7 @@ def compare(
     """
     require_matplotlib()
     open_folder(request.out, resume=resume)
-    with locked(request.out):
+    with locked(request.out, option="--out"):
         plan = make_plan(request)
         tasks = [task for system in plan.systems for task in system.tasks]
         for task in tasks:
