@@ -104,7 +104,7 @@ def test_a_second_writer_is_refused(tmp_path, holder):
 def test_a_crash_frees_the_folder(tmp_path, holder):
     holder.kill()
     holder.wait()
-    with locked(tmp_path), pytest.raises(TrainingError, match="another training"), locked(tmp_path):
+    with locked(tmp_path), pytest.raises(TrainingError, match="another process"), locked(tmp_path):
         raise AssertionError("the lock was given twice")
 
 
