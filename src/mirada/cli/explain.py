@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirada.cli import say
-from mirada.cli.flags import Parser, add_options, collect
+from mirada.cli.flags import Parser, add_ensemble_mode, add_options, collect, ensemble_mode
 from mirada.cli.streams import data_output
 from mirada.errors import ConfigError, DataError, MiradaError
 from mirada.escape import terminal
@@ -33,6 +33,7 @@ EPILOG = """examples:
   mirada explain runs/luong "How are you?" --force "¿Qué"               # what follows a given beginning
   mirada explain runs/luong "How are you?" --attention uniform --from-step 2
   mirada explain runs/transformer "How are you?" --drop-head 2.1
+  mirada explain runs/luong runs/bahdanau "How are you?"                # an ensemble: each member, and the mean
   mirada explain runs/luong "How are you?" --format json --output how.json
   mirada explain --verify how.json runs/luong                           # every number again, in plain NumPy
 
@@ -49,8 +50,14 @@ def run(arguments: Sequence[str]) -> int:
     from mirada.translator import load
 
     if values.verify:
-        return _verify(expanded(values.verify), load(values.model, device="cpu"))
+        if len(values.models) > 1:
+            raise ConfigError("--verify recomputes the numbers of one model; give the one that the file is of")
+        return _verify(expanded(values.verify), load(values.models[0], device="cpu"))
     _check(values)
+    if len(values.models) > 1:
+        from mirada.cli.explain_ensemble import run_ensemble
+
+        return run_ensemble(values, _texts(values))
 
     from mirada.explain.edits import read_edits
 
@@ -61,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
         no_input_feeding=values.no_input_feeding,
         drop_head=values.drop_head,
     )
-    translator = load(values.model, device=values.device)
+    translator = load(values.models[0], device=values.device)
     translator.warn = say
     _check_drawable(values.format, translator)
 
@@ -74,10 +81,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _read(arguments: Sequence[str]) -> argparse.Namespace:
-    usage = 'mirada explain MODEL "TEXT" [options]\n       mirada explain --verify FILE MODEL'
+    usage = 'mirada explain MODEL [MODEL …] "TEXT" [options]\n       mirada explain --verify FILE MODEL'
     parser = Parser("explain", "Every number of one sentence, in the order it is computed.", usage=usage, epilog=EPILOG)
-    parser.add_argument("model", type=located, help="model folder, or hf:USER/NAME")
-    parser.add_argument("text", nargs="?", help="the sentence")
+    parser.add_argument("model", type=located, help="model folder, or hf:USER/NAME; several are an ensemble")
+    parser.add_argument("more", nargs="*", metavar="TEXT", help="the sentence, behind all models")
+    add_ensemble_mode(parser)
     parser.add_argument("--file", metavar="FILE", help="sentences, one a line, instead of TEXT")
     parser.add_argument("--reference", metavar="TEXT", help="the whole output, given (forced decoding)")
     parser.add_argument("--force", metavar="TEXT", help="the beginning of the output, given")
@@ -94,7 +102,14 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     group.add_argument("--no-input-feeding", action="store_true", help="luong: s̃ does not enter the next step")
     group.add_argument("--drop-head", metavar="L.H", help="transformer: leave out a head's attention over the source")
     add_options(parser, "search", only=SEARCH)
-    return parser.read(arguments)
+    values = parser.read(arguments)
+    # The last one is the text; beside a file only where it is no model, so that a second text is refused.
+    beside = values.file is not None or values.verify is not None
+    models = beside and all(one.startswith("hf:") or Path(one).is_dir() for one in values.more)
+    values.text = values.more.pop() if values.more and not models else None
+    values.models = [values.model, *map(located, values.more)]
+    values.mode = ensemble_mode(values)
+    return values
 
 
 def _check(values: argparse.Namespace) -> None:

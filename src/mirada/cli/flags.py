@@ -87,6 +87,11 @@ def add_models(parser: argparse.ArgumentParser, *, count: str = "+", more: str =
     """Add what names models, one or several, and the flag that says what an ensemble's mean is."""
     text = f"model folder, or hf:USER/NAME; several are an ensemble{more}"
     parser.add_argument("models", nargs=count, type=located, metavar="MODEL", help=text)
+    add_ensemble_mode(parser)
+
+
+def add_ensemble_mode(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says what an ensemble's mean is."""
     parser.add_argument(
         "--ensemble-mode",
         choices=("linear", "log_linear"),
