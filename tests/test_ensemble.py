@@ -16,6 +16,7 @@ import tiny
 from cli_tools import refusal, works, write
 from mirada.config.options import SearchConfig
 from mirada.data.batches import Encoded
+from mirada.data.beginnings import Beginning
 from mirada.data.vocabulary import BOS, EOS, PAD, UNK
 from mirada.scoring import force
 from mirada.translator import Translator
@@ -112,7 +113,7 @@ def test_forced_decoding_agrees_with_the_search_and_with_the_members(
 ) -> None:
     translator = load(folders, *names)
     pieces = translator.members.pieces(tiny.SOURCES, translator.config.search, first=0, warn=print)
-    requests = [translator.members.request(row, [], number) for number, row in enumerate(pieces)]
+    requests = [translator.members.request(row, Beginning([]), number) for number, row in enumerate(pieces)]
     outputs = translator.scheduler.search(requests, WAYS[way], batch_size=2)  # some join while others run
     rows = [(request, output) for request, several in zip(requests, outputs, strict=True) for output in several]
     targets = [list(output.tokens) for _, output in rows]
@@ -148,7 +149,7 @@ def test_models_that_copy_are_mixed_on_vocabulary_and_source_together(folders: d
     for names in (("copying", "copying-too"), ("copying", "words"), ("words", "copying")):
         translator = load(folders, *names)
         [row] = translator.members.pieces([source], option, first=0, warn=print)
-        request = translator.members.request(row, [], 0)
+        request = translator.members.request(row, Beginning([]), 0)
         size = len(translator.target_tokenizer)
         yak = size + 2
         assert request.copies[2] == yak  # no vocabulary holds it
