@@ -166,7 +166,7 @@ def test_shading_ends_with_the_hover(wide, address):
     visit(wide, address, step=1)
     shades = "els => els.map(e => e.style.background)"
     before = wide.eval_on_selector_all(".tokens:not(.out) .token", shades)
-    wide.hover(".tokens.out .token >> nth=3", force=True)
+    wide.hover(".tokens.out .token >> nth=-1", force=True)
     wide.mouse.move(0, 0)
     assert wide.eval_on_selector_all(".tokens:not(.out) .token", shades) == before
 
@@ -197,7 +197,8 @@ def test_interventions_stand_beside_what_they_change(wide, address):
     wide.click("text=look everywhere alike")
     wide.wait_for_selector(".column >> nth=1", timeout=60_000)
     cells = wide.locator(".column").nth(1).locator(".map tbody tr").first.locator("td").all_inner_texts()
-    assert len(set(cells)) == 1
+    shares = [float(cell) / min(map(float, cells)) for cell in cells]  # of words: as many as each has tokens
+    assert all(share == pytest.approx(round(share), abs=0.2) for share in shares)
     wide.click("#intervene >> text=undo")
     until(wide, "document.querySelectorAll('.column').length === 1")
     chosen = wide.locator(".tokens.out .token").first.inner_text()
@@ -214,7 +215,7 @@ def test_interventions_stand_beside_what_they_change(wide, address):
     wide.click("text=use these weights")
     wide.wait_for_selector(".column >> nth=1", timeout=60_000)
     row = wide.locator(".column").nth(1).locator(".map tr.here td").all_inner_texts()
-    assert row[1] == "1.00"
+    assert "1.00" in row
 
 
 def test_a_head_can_be_left_out(wide, address):
