@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import tiny
-from mirada.config.options import SearchConfig, TrainingConfig
+from mirada.config.configfile import parse
+from mirada.config.options import TrainingConfig
 from mirada.data.batches import BatchSize, Encoded, collate
 from mirada.data.corpus import Corpus
 from mirada.data.vocabulary import BOS, EOS, PAD
@@ -46,14 +47,14 @@ def test_loss_and_accuracy_token_by_token(translator):
         "accuracy": 100 * sum(right) / len(right),
     }
     for size in (BatchSize(64, False), BatchSize(2, False), BatchSize(50, True), BatchSize(1, True)):
-        assert dev_loss(translator.model, dev, size, CPU) == pytest.approx(expected, rel=1e-5)
+        assert dev_loss(translator.model, dev, size) == pytest.approx(expected, rel=1e-5)
 
 
 def test_dev_loss_is_what_score_says(translator):
     """By the second road that a user has: mean −log p a token of the given targets, </s> included."""
     scored = translator.score(tiny.SOURCES, tiny.TARGETS)
     costs = [-log_p for found in scored for log_p in found.token_log_probabilities]
-    found = dev_loss(translator.model, dev_set(translator), BatchSize(4, False), CPU)
+    found = dev_loss(translator.model, dev_set(translator), BatchSize(4, False))
     assert found["loss"] == pytest.approx(sum(costs) / len(costs), rel=1e-5)
 
 
@@ -65,7 +66,7 @@ def test_a_hopeless_model_has_a_finite_perplexity(translator):
     with torch.no_grad():
         bias[EOS] = 1e4
     try:
-        found = dev_loss(translator.model, dev, BatchSize(64, False), CPU)
+        found = dev_loss(translator.model, dev, BatchSize(64, False))
     finally:
         with torch.no_grad():
             bias.copy_(before)
@@ -75,17 +76,17 @@ def test_a_hopeless_model_has_a_finite_perplexity(translator):
 
 @pytest.mark.parametrize("search", [{"beam_size": 1}, {"beam_size": 4, "max_output_length": 3}], ids=str)
 def test_metrics_are_of_what_the_models_own_search_finds(search, translator):
-    dev, options = dev_set(translator), SearchConfig(**search)
-    outputs = [found[0].text for found in translator.search(tiny.SOURCES, options=options)]
+    dev, config = dev_set(translator), parse({"search": search, "training": {"valid_metrics": ["exact", "cer"]}})
+    outputs = [found[0].text for found in translator.search(tiny.SOURCES, options=config.search)]
     references = [*outputs[:4], "something else", "and else"]
     texts = Corpus(tiny.SOURCES, references, list(range(6)), [], "dev")
     sample = draw_sample(dev, texts, count=500, seed=1)
-    found = dev_metrics(translator.model, sample, translator.target_tokenizer, ["exact", "cer"], options)
+    found = dev_metrics(translator.model, sample, translator.target_tokenizer, config)
     assert found["exact"] == pytest.approx(100 * 4 / 6)
     first = Sample(*(part[:4] for part in sample))
-    found = dev_metrics(translator.model, first, translator.target_tokenizer, ["exact", "cer"], options)
+    found = dev_metrics(translator.model, first, translator.target_tokenizer, config)
     assert found == pytest.approx({"exact": 100, "cer": 0})
-    assert dev_metrics(translator.model, sample, translator.target_tokenizer, [], options) == {}
+    assert dev_metrics(translator.model, sample, translator.target_tokenizer, parse({})) == {}
 
 
 def test_the_sample_is_drawn_by_the_seed_and_knows_all_targets_of_a_source():

@@ -16,6 +16,7 @@ EPILOG = """examples:
 
 The options in force are written to MODEL_DIR/config.yaml. Stopped (Ctrl-C) or killed, the same command goes on where
 the last save stood. Progress goes to standard error, one line a validation to MODEL_DIR/validations.tsv.
+Several processes, or GPUs: torchrun --nproc-per-node 2 -m mirada train … (docs/training.md).
 """
 
 
@@ -40,8 +41,10 @@ def run(arguments: Sequence[str]) -> int:
     config = parse(options, where=values.config or "options")
 
     from mirada.train.loop import train
+    from mirada.train.processes import is_first
     from mirada.train.progress import Monitor
 
     result = train(config, monitor=Monitor(quiet=values.quiet))
-    print(terminal(str(result.folder)))
+    if is_first():
+        print(terminal(str(result.folder)))
     return 0

@@ -46,12 +46,13 @@ class BatchSize(NamedTuple):
     by_tokens: bool
 
 
-def plan(lengths: np.ndarray, size: BatchSize, *, seed: int, epoch: int) -> list[np.ndarray]:
+def plan(lengths: np.ndarray, size: BatchSize, *, seed: int, epoch: int, together: int = 1) -> list[np.ndarray]:
     """Batches of one epoch, as indices: lengths `[N, 2]` of source and target with their end tokens.
 
     Pairs are shuffled, sorted by length inside large buckets (so that padding stays near 5 %), cut, and the batches
     shuffled again. Pairs of one target length are sorted by source length, up and down in turn: where a batch reaches
-    from one target length into the next, its sources are all short or all long.
+    from one target length into the next, its sources are all short or all long. The `together` batches
+    that one update reads are neighbours in length: they cost the same wherever they are computed.
     """
     rng = np.random.default_rng((seed, epoch))
     order = rng.permutation(len(lengths))
@@ -62,7 +63,9 @@ def plan(lengths: np.ndarray, size: BatchSize, *, seed: int, epoch: int) -> list
         sources, targets = lengths[bucket].T
         bucket = bucket[np.lexsort((np.where(targets % 2, sources, -sources), targets))]
         batches += cut(lengths[bucket], bucket, size)
-    return [batches[i] for i in rng.permutation(len(batches))]
+    whole = len(batches) // together
+    groups = [batches[i * together : (i + 1) * together] for i in rng.permutation(whole)]
+    return [*(batch for group in groups for batch in group), *batches[whole * together :]]
 
 
 def cut(lengths: np.ndarray, indices: np.ndarray, size: BatchSize) -> list[np.ndarray]:

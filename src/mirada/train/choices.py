@@ -72,6 +72,21 @@ def choose(config: Config, pairs: int) -> tuple[Config, list[str]]:
     return changed(config, values), [_said(pairs, shown)] if shown else []
 
 
+def for_processes(config: Config, processes: int) -> Config:
+    """A batch an update for each process unless told otherwise; raises ConfigError if some would have none."""
+    options = config.training
+    if processes == 1:
+        return config
+    if "accum_count" not in options.model_fields_set:
+        return config.model_copy(update={"training": options.model_copy(update={"accum_count": processes})})
+    if options.accum_count < processes:
+        raise ConfigError(
+            f"accum_count {options.accum_count} with {processes} processes: it counts the batches of an update, of all "
+            f"processes together; give a multiple of {processes}"
+        )
+    return config
+
+
 def _sized(model: ModelConfig, sizes: Recommended) -> tuple[ModelConfig, dict[str, Any]]:
     """The model in the sizes that were not given; where those that were rule the widths out, only its dropout."""
     own = {"ff_size"} if model.decoder == "transformer" else {"hidden_size"}

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from mirada.config.options import Config
-from mirada.data.batches import Batch, collate, pair_lengths, plan
+from mirada.data.batches import Batch, collate, pair_lengths
 from mirada.data.preparing import encode_epoch
 from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
@@ -28,9 +28,10 @@ from mirada.train.batch_loss import batch_loss
 from mirada.train.interrupts import InterruptedTrainingError, listening
 from mirada.train.kept import keep_best
 from mirada.train.log import History
+from mirada.train.processes import Processes, joined
 from mirada.train.progress import Monitor
 from mirada.train.schedule import learning_rate, paced
-from mirada.train.setup import Run, batch_size, set_up
+from mirada.train.setup import Run, batch_size, batches_of, set_up
 from mirada.train.validation import dev_loss, dev_metrics
 
 ADVICE = "In another model_dir, lower learning_rate or clip_grad_norm, or raise warmup_steps"
@@ -53,10 +54,13 @@ def train(config: Config, *, monitor: Monitor | None = None) -> Result:
     InterruptedTrainingError after Ctrl-C or SIGTERM.
     """
     devices = range(torch.cuda.device_count())
-    with torch.random.fork_rng(devices), _own_folder(config) as folder, _enough_memory():
-        run = set_up(config, folder, monitor or Monitor())
-        if not run.progress.updates:
-            _save(run)
+    with (
+        joined() as processes,
+        torch.random.fork_rng(devices),
+        _own_folder(config, processes) as folder,
+        _enough_memory(),
+    ):
+        run = _set_up(config, folder, monitor or Monitor(), processes)
         with listening(run.stop, partial(_say_stopping, run.monitor)):
             try:
                 _loop(run)
@@ -68,10 +72,25 @@ def train(config: Config, *, monitor: Monitor | None = None) -> Result:
     return Result(folder, best, run.progress.updates, run.progress.seconds)
 
 
+def _set_up(config: Config, folder: Path, monitor: Monitor, processes: Processes) -> Run:
+    """Set up, of several processes first the first: the others begin with what it has saved."""
+    if not processes.first:
+        processes.wait_for_first()
+        return set_up(config, folder, Monitor(quiet=True), processes)
+    run = set_up(config, folder, monitor, processes)
+    if not run.progress.updates:
+        _save(run)
+    processes.wait_for_first()
+    return run
+
+
 @contextmanager
-def _own_folder(config: Config) -> Iterator[Path]:
+def _own_folder(config: Config, processes: Processes) -> Iterator[Path]:
     """The folder to train into, held for this training; one that was made for nothing is taken away again."""
     folder = expanded(config.model_dir)
+    if not processes.first:
+        yield folder
+        return
     made = [part for part in (folder, *folder.parents) if not part.exists()]
     try:
         str(folder).encode()
@@ -109,21 +128,21 @@ def _loop(run: Run) -> None:
     begun = time.monotonic() - progress.seconds
     while not (reason := _finished(run)):
         pairs = encode_epoch(run.config.data, run.data, seed=options.seed, epoch=progress.epoch)
-        batches = plan(pair_lengths(pairs), batch_size(run.config), seed=options.seed, epoch=progress.epoch)
+        batches, lengths = batches_of(run.config, pairs, progress.epoch), pair_lengths(pairs)
         while progress.position < len(batches) and not (reason := _finished(run)):
             chosen = batches[progress.position : progress.position + options.accum_count]
             run.model.train()
-            _update(run, [collate(pairs, indices, device) for indices in chosen])
+            tokens = sum(int(lengths[indices, 1].sum()) for indices in chosen)
+            _update(run, [collate(pairs, indices, device) for indices in run.processes.share(chosen)], tokens)
             progress.position += len(chosen)
-            progress.seconds = time.monotonic() - begun
+            progress.seconds, stop = run.processes.most(time.monotonic() - begun, run.stop.number)
             at_end = progress.position == len(batches)
             validated = _validation_due(run, at_end)
             if validated:
                 _validate(run)
-                progress.validated_at = time.monotonic() - begun
+                (progress.validated_at,) = run.processes.most(time.monotonic() - begun)
                 progress.validation_seconds = progress.validated_at - progress.seconds
                 progress.seconds = progress.validated_at
-            stop = run.stop.number  # asked once: a signal that comes later waits for the next update
             save_due = options.save_every is not None and progress.updates % options.save_every == 0
             if validated or save_due or stop:
                 _save(run)
@@ -131,7 +150,7 @@ def _loop(run: Run) -> None:
                 raise InterruptedTrainingError(
                     f"stopped after update {progress.updates}, saved in {run.folder}; "
                     "the same command goes on from there",
-                    stop,
+                    int(stop),
                 )
         if not reason:
             progress.epoch, progress.position = progress.epoch + 1, 0
@@ -141,8 +160,8 @@ def _loop(run: Run) -> None:
     run.monitor.note(f"stopped: {reason}; best {_say(progress.best_metrics)} after update {progress.best_update}")
 
 
-def _update(run: Run, batches: list[Batch]) -> None:
-    """One step of gradient descent on the mean loss of the batches' real target tokens."""
+def _update(run: Run, batches: list[Batch], tokens: int) -> None:
+    """One step of gradient descent on the mean loss of so many real target tokens: of these batches, and of others'."""
     options, progress = run.config.training, run.progress
     progress.updates += 1
     seconds = run.length.seconds
@@ -151,8 +170,10 @@ def _update(run: Run, batches: list[Batch]) -> None:
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     run.optimizer.zero_grad(set_to_none=True)
-    tokens = sum(batch.tokens for batch in batches)
+    if not run.processes.first:  # the first's randomness is saved and goes on; the others' begins anew each update
+        torch.manual_seed(hash((options.seed, run.processes.rank, progress.updates)))
     value = sum(_gradients(run, batch, tokens) for batch in batches)
+    value = run.processes.add_gradients(run.model.parameters(), value)
     norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), options.clip_grad_norm)
     if not (np.isfinite(value) and bool(torch.isfinite(norm))):
         return _skip_update(run)
@@ -197,18 +218,19 @@ def _validate(run: Run) -> None:
     if run.average:
         checkpoint.put_weights(run.model, run.average)
     run.model.eval()
-    metrics = dev_loss(run.model, run.data.dev, batch_size(run.config), run.model.output.weight.device)
-    metrics |= dev_metrics(run.model, run.sample, run.target, options.valid_metrics, run.config.search)
+    metrics = dev_loss(run.model, run.data.dev, batch_size(run.config), run.processes)
+    metrics |= dev_metrics(run.model, run.sample, run.target, run.config, run.processes)
     improved = progress.record_validation(metrics, options, run.judge)
     history = History(run.folder, tensorboard=options.tensorboard)
-    if improved:
+    if improved and run.processes.first:
         metadata = {"metrics": metrics, "updates": progress.updates, "best": True}
         checkpoint.write_model(run.folder, run.model, metadata, run.config)
-    if options.keep_best:
+    if options.keep_best and run.processes.first:
         keep_best(run.folder, run.model, run.config, progress.validations, run.judge)
     if run.average:
         checkpoint.put_weights(run.model, own)
-    history.write(progress.validations)
+    if run.processes.first:
+        history.write(progress.validations)
     if tells_nothing(progress.validations, run.judge) and len(progress.validations) == 2:
         run.monitor.note(
             f"{run.judge} has been {metrics[run.judge]:.4g} in both validations, which says nothing: "
@@ -220,6 +242,8 @@ def _validate(run: Run) -> None:
 
 
 def _save(run: Run) -> None:
+    if not run.processes.first:
+        return
     archive = resume.collect(run.progress, run.model, run.optimizer, run.average, run.config)
     checkpoint.write_archive(run.folder / checkpoint.RESUME, archive)
 

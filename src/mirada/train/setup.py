@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from mirada.config.options import Config
-from mirada.data.batches import BatchSize, pair_lengths, plan
+from mirada.data.batches import BatchSize, Encoded, pair_lengths, plan
 from mirada.data.preparing import Corpora, Tokenizers
 from mirada.data.tokenizer import Tokenizer
 from mirada.devices import choose_device
@@ -19,9 +20,18 @@ from mirada.store import checkpoint, resume
 from mirada.store.progress import Progress
 from mirada.train import prepare
 from mirada.train.beginning import adopt, begin, first_tokenizers, freeze, origin
-from mirada.train.choices import Length, choose, choose_copying, choose_judge, choose_metrics, plan_length
+from mirada.train.choices import (
+    Length,
+    choose,
+    choose_copying,
+    choose_judge,
+    choose_metrics,
+    for_processes,
+    plan_length,
+)
 from mirada.train.choices import describe as say_length
 from mirada.train.interrupts import StopRequest
+from mirada.train.processes import ALONE, Processes
 from mirada.train.progress import Monitor
 from mirada.train.schedule import Schedule
 from mirada.train.validation import Sample, check_metrics, draw_sample
@@ -45,14 +55,18 @@ class Run:
     sample: Sample  # of dev, for the metrics
     judge: str  # what says which model is the best: loss, or a metric that can measure this text
     stop: StopRequest = field(default_factory=StopRequest)
+    processes: Processes = ALONE
 
 
-def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
-    """Read the data, make (or take up again) tokenisers, model and optimiser."""
+def set_up(config: Config, folder: Path, monitor: Monitor, processes: Processes = ALONE) -> Run:
+    """Read the data, make (or take up again) tokenisers, model and optimiser.
+
+    Of several processes the others take up what the first has saved.
+    """
     check_metrics(config.training)
     begun = time.monotonic()
     corpora = prepare.read(config)
-    config, notes = _in_force(config, folder, corpora)
+    config, notes = _in_force(config, folder, corpora, processes.size)
     data_hash = prepare.fingerprint(corpora)
     saved = resume.read(folder, config, data_hash)
     if saved is None:
@@ -69,6 +83,7 @@ def set_up(config: Config, folder: Path, monitor: Monitor) -> Run:
     run = Run(
         config, folder, model, optimizer, {}, progress, data, tokenizers[1], schedule, length, monitor, sample, judge
     )
+    run.processes = processes
     _begin(run, saved, tokenizers)
     described = describe(run, len(tokenizers[0]))
     for note in (*data.notes, described, *begun_with, *notes, *doubt, how_long):
@@ -84,25 +99,26 @@ def _begin(run: Run, saved: resume.Saved | None, tokenizers: Tokenizers) -> None
         checkpoint.write_start(run.folder, run.config, *tokenizers)
     else:
         run.progress = resume.restore(saved, run.model, run.optimizer, run.average)
-        checkpoint.write_options(run.folder, run.config)
+        if run.processes.first:
+            checkpoint.write_options(run.folder, run.config)
 
 
 def _length(config: Config, data: prepare.Prepared, begun: float) -> tuple[Length, str]:
     """How long the training is to be, and that in words; it began at `begun`."""
     options = config.training
-    batches = len(plan(pair_lengths(data.train), batch_size(config), seed=options.seed, epoch=0))
+    batches = len(batches_of(config, data.train, 0))
     updates = -(-batches // options.accum_count)  # of an epoch
     length = plan_length(options, updates, time.monotonic() - begun)
     return length, say_length(options, length, updates)
 
 
-def _in_force(config: Config, folder: Path, corpora: Corpora) -> tuple[Config, list[str]]:
+def _in_force(config: Config, folder: Path, corpora: Corpora, processes: int) -> tuple[Config, list[str]]:
     """The options with what was left to the data, or to the model to begin with; and what was chosen, in words."""
     if config.training.init_from:
         going_on = (folder / checkpoint.CONFIG).exists()
         config = adopt(config, folder if going_on else origin(config.training.init_from))
     given = config.training.model_fields_set | config.model.model_fields_set
-    config, sizes = choose(config, len(corpora[0]))
+    config, sizes = choose(for_processes(config, processes), len(corpora[0]))
     notes = [*prepare.choices(config, corpora), *sizes]
     config = prepare.resolve(config, corpora)
     if "copy_attn" not in given:
@@ -151,6 +167,13 @@ def _optimizer(config: Config, model: AnyModel) -> torch.optim.Optimizer:
         weight_decay=options.weight_decay,
         fused=True,
     )
+
+
+def batches_of(config: Config, pairs: Encoded, epoch: int) -> list[np.ndarray]:
+    """The batches of an epoch, as indices; those of one update stand together."""
+    options = config.training
+    lengths = pair_lengths(pairs)
+    return plan(lengths, batch_size(config), seed=options.seed, epoch=epoch, together=options.accum_count)
 
 
 def batch_size(config: Config) -> BatchSize:

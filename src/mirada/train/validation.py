@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from mirada.config.options import SearchConfig, TrainingConfig
+from mirada.config.options import Config, TrainingConfig
 from mirada.data.batches import BatchSize, Encoded, collate, cut, pair_lengths
 from mirada.data.copying import written_token
 from mirada.data.corpus import Corpus
@@ -18,6 +17,7 @@ from mirada.data.vocabulary import EOS, UNK
 from mirada.models.base import Model
 from mirada.search.scheduler import Request, search_all
 from mirada.train.batch_loss import batch_loss
+from mirada.train.processes import ALONE, Processes
 
 
 def check_metrics(options: TrainingConfig) -> None:
@@ -29,18 +29,18 @@ def check_metrics(options: TrainingConfig) -> None:
         single(options.early_stopping_metric)
 
 
-def dev_loss(model: Model, dev: Encoded, size: BatchSize, device: torch.device) -> dict[str, float]:
+def dev_loss(model: Model, dev: Encoded, size: BatchSize, processes: Processes = ALONE) -> dict[str, float]:
     """Loss a token (natural log, unsmoothed), its exponential, and the share of tokens predicted right, in percent."""
-    lengths = pair_lengths(dev)
+    lengths, device = pair_lengths(dev), model.output.weight.device
     order = np.lexsort((lengths[:, 0], lengths[:, 1]))
-    sums, tokens = torch.zeros(2, dtype=torch.float64), 0
+    sums = torch.zeros(3, dtype=torch.float64)
     with torch.no_grad():
-        for indices in cut(lengths[order], order, size):
+        for indices in processes.share(cut(lengths[order], order, size)):
             batch = collate(dev, indices, device)
             loss = batch_loss(model, batch, smoothing=0.0)
-            sums += torch.stack((loss.nll, loss.correct)).double().cpu()
-            tokens += batch.tokens
-    nll, correct = (float(part) / tokens for part in sums)
+            sums += torch.stack((loss.nll, loss.correct, loss.nll.new_tensor(batch.tokens))).double().cpu()
+    *parts, tokens = map(float, processes.sum(sums))
+    nll, correct = (part / tokens for part in parts)
     return {"loss": nll, "ppl": math.exp(min(nll, 100.0)), "accuracy": 100 * correct}
 
 
@@ -73,18 +73,21 @@ def draw_sample(dev: Encoded, texts: Corpus, *, count: int, seed: int) -> Sample
 
 
 def dev_metrics(
-    model: Model, sample: Sample, target: Tokenizer, names: Sequence[str], search: SearchConfig
+    model: Model, sample: Sample, target: Tokenizer, config: Config, processes: Processes = ALONE
 ) -> dict[str, float]:
-    """Metrics of what the model writes for the sample, searched as `search` says: as it will be used."""
+    """Metrics of what the model writes for the sample, searched as the options say: as it will be used."""
     from mirada.evaluation.metrics import evaluate
 
+    names = list(config.training.valid_metrics)
     if not names:
         return {}
     device = model.output.weight.device
     requests = [Request(source, [], i, tuple(sample.copies[i])) for i, source in enumerate(sample.sources)]
-    found = search_all(model, requests, search, batch_size=64, device=device)
+    own = processes.share(requests)
+    found = search_all(model, own, config.search, batch_size=64, device=device)
+    best = processes.gather([hypotheses[0].tokens for hypotheses in found], len(requests))
     outputs = [
-        target.join(written_token(i, sample.own[n], target) for i in hypotheses[0].tokens if i == UNK or i > EOS)
-        for n, hypotheses in enumerate(found)
+        target.join(written_token(i, sample.own[n], target) for i in tokens if i == UNK or i > EOS)
+        for n, tokens in enumerate(best)
     ]
-    return {metric.name: metric.value for metric in evaluate(outputs, sample.references, list(names))}
+    return {metric.name: metric.value for metric in evaluate(outputs, sample.references, names)}

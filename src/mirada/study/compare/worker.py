@@ -18,7 +18,7 @@ import torch
 
 from mirada.config.configfile import parse
 from mirada.config.options import Config, SearchConfig
-from mirada.data.batches import pair_lengths, plan
+from mirada.data.batches import pair_lengths
 from mirada.errors import MiradaError, TrainingError
 from mirada.evaluation.aligning import MEAN, Options, Pairs, Reading, align, pair_sizes, parse_gold, quality
 from mirada.evaluation.alignment import entropy
@@ -31,7 +31,7 @@ from mirada.train import prepare
 from mirada.train.interrupts import InterruptedTrainingError
 from mirada.train.loop import train
 from mirada.train.progress import Monitor
-from mirada.train.setup import batch_size
+from mirada.train.setup import batches_of
 from mirada.translator import Translator, load
 
 MIB = 2**20
@@ -121,7 +121,7 @@ def trained_tokens(config: Config, folder: Path) -> int:
     data = prepare.encode(config, prepare.read(config), checkpoint.read_tokenizers(folder, config))
     lengths = pair_lengths(data.train)
     epoch, position = progress["epoch"], progress["position"]
-    begun = plan(lengths, batch_size(config), seed=config.training.seed, epoch=epoch)[:position]
+    begun = batches_of(config, data.train, epoch)[:position]
     sizes = [lengths[:, 1].sum() * epoch, *(lengths[batch, 1].sum() for batch in begun)]
     return int(sum(sizes))
 
