@@ -275,9 +275,13 @@ def test_ctrl_c_ends_a_search_within_a_step(toy: ToyDecoder) -> None:
     model.gate.set()
     shared = scheduler(model, workers=2)
     endless = SearchConfig(beam_size=1, max_output_length=100_000)
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        shared.search([request(i) for i in range(30)], endless, batch_size=4)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            shared.search([request(i) for i in range(30)], endless, batch_size=4)
+    finally:
+        signal.signal(signal.SIGINT, before)
     made = len(model.steps)
     time.sleep(0.05)
     assert len(model.steps) == made, "nobody works on in the background"
