@@ -70,9 +70,9 @@ def variants(decoder: str, score: str | None) -> list[Options]:
 
 
 def transformers() -> Iterator[Options]:
-    """Yield every norm × depth × number of heads × sharing of the Transformer; 6 / 2 heads gives an odd d_k."""
+    """Yield every norm × depth × heads × sharing of the Transformer, activations in turn; 6 / 2 heads: an odd d_k."""
     ties: list[Options] = [{}, {"tied_softmax": True}, {"tied_softmax": True, "tied_embeddings": True}]
-    for norm, depth, heads, tie in product(("pre", "post"), DEPTHS, (1, 2), ties):
+    for number, (norm, depth, heads, tie) in enumerate(product(("pre", "post"), DEPTHS, (1, 2), ties)):
         yield {
             "decoder": "transformer",
             "norm": norm,
@@ -81,6 +81,7 @@ def transformers() -> Iterator[Options]:
             "num_heads": heads,
             "embedding_dim": 6,
             "ff_size": 7,
+            "activation": ("relu", "gelu", "swish")[(number + number // 3) % 3],
             **tie,
         }
 

@@ -45,9 +45,16 @@ def test_the_same_outputs_pre_norm(model_folder: Path, translator: Translator, t
     assert_same(translator, tmp_path / "ct2")
 
 
-def test_the_same_outputs_post_norm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("activation", ["gelu", "relu", "swish"])
+def test_the_same_outputs_post_norm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, activation: str) -> None:
     """Two layers on one side, one on the other, nothing shared."""
-    changes = {"norm": "post", "enc_layers": 2, "tied_softmax": False, "tied_embeddings": False}
+    changes = {
+        "norm": "post",
+        "activation": activation,
+        "enc_layers": 2,
+        "tied_softmax": False,
+        "tied_embeddings": False,
+    }
     monkeypatch.setitem(tiny.MODELS, "transformer", {**tiny.MODELS["transformer"], **changes})
     model = tiny.write_folder(tmp_path / "model", "transformer")
     works("export", model, "--to", "ctranslate2", "--out", tmp_path / "ct2")

@@ -33,6 +33,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "norm": ("transformer",),
     "num_heads": ("transformer",),
     "ff_size": ("transformer",),
+    "activation": ("transformer",),
     "rnn_type": RECURRENT,
     "hidden_size": RECURRENT,
     "embedding_dropout": RECURRENT,
@@ -42,7 +43,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "encoder_hidden_size": RECURRENT,
 }
 HIDDEN_LAYER = ("additive", "concat")  # the scores with one, attention_size wide
-ALIASES = {"score": {"mlp": "additive", "bahdanau": "additive"}}
+ALIASES = {"score": {"mlp": "additive", "bahdanau": "additive"}, "activation": {"silu": "swish"}}
 
 
 class ModelConfig(Block):
@@ -98,6 +99,9 @@ class ModelConfig(Block):
     )
     num_heads: Width = Field(4, description="transformer: attention heads")
     ff_size: Width = Field(1024, description="transformer: width of the feed-forward layer")
+    activation: Literal["relu", "gelu", "swish"] = Field(
+        "relu", description="transformer: what stands between the two products of the feed-forward layer"
+    )
     norm: Literal["pre", "post"] = Field("pre", description="transformer: layer norm before or after each part")
     tied_softmax: bool = Field(False, description="the output layer is the target embedding")
     tied_embeddings: bool = Field(False, description="source and target share one embedding (needs share_vocab)")

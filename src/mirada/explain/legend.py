@@ -214,12 +214,17 @@ def _transformer_source(options: ModelConfig, i: Index) -> Entries:
         "enc_self_alpha.l": Legend(f"β{n}_jk", "weights of the source over itself", softmax, pairs),
         "enc_self_heads.l": Legend(f"r{n}_j", "what each head saw", f"Σ_k β{n}_jk v_k", (HEAD, SOURCE, UNIT)),
         "enc_self_c.l": Legend(f"a{n}_j", "self-attention", f"W_o [all heads' r{n}_j] + b", (SOURCE, UNIT)),
-        "enc_ff.l": Legend(f"f{n}_j", "feed-forward layer", "W_2 max(0, W_1 · + b_1) + b_2", (SOURCE, UNIT)),
+        "enc_ff.l": Legend(f"f{n}_j", "feed-forward layer", _feed_forward(options), (SOURCE, UNIT)),
         "h.l": Legend(f"h{n}_j", "what an encoder layer gives", residual, (SOURCE, UNIT)),
         "h": Legend("h_j", "the encoder's states", f"LN({top})" if pre else top, (SOURCE, UNIT)),
         "keys.l": Legend(f"k{n}_j", "the source's keys for a decoder layer", "W_k h_j", (HEAD, SOURCE, UNIT)),
         "values.l": Legend(f"v{n}_j", "the source's values for a decoder layer", "W_v h_j + b", (HEAD, SOURCE, UNIT)),
     }
+
+
+def _feed_forward(options: ModelConfig) -> str:
+    inner = "W_1 · + b_1"
+    return f"W_2 {f'max(0, {inner})' if options.activation == 'relu' else f'{options.activation}({inner})'} + b_2"
 
 
 def _transformer_step(options: ModelConfig, i: Index) -> Entries:
@@ -246,7 +251,7 @@ def _transformer_step(options: ModelConfig, i: Index) -> Entries:
         "alpha.l": Legend(f"α{n}_{over}", "attention weights", f"softmax over j of e{n}_{over}", (HEAD, SOURCE)),
         "heads.l": Legend(f"z{n}_{t}", "what each head saw of the source", f"Σ_j α{n}_{over} v{n}_j", (HEAD, UNIT)),
         "c.l": Legend(parts[1], "the context", f"W_o [all heads' z{n}_{t}] + b", (UNIT,)),
-        "ff.l": Legend(parts[2], "feed-forward layer", "W_2 max(0, W_1 · + b_1) + b_2", (UNIT,)),
+        "ff.l": Legend(parts[2], "feed-forward layer", _feed_forward(options), (UNIT,)),
         "s.l": Legend(f"s{n}_{t}", "what a decoder layer gives", residual, (UNIT,)),
         "s": Legend(f"s_{t}", "what the output layer reads", f"LN({top})" if pre else top, (UNIT,)),
         "alpha": Legend(f"α_{over}", "attention weights, for maps", f"mean over the heads of {last}", (SOURCE,)),

@@ -22,7 +22,8 @@ from mirada.store.checkpoint import TOKENIZERS, Loaded
 # What CTranslate2's Transformer computes; of any other option of the model only the default.
 KNOWN = (
     *("decoder", "score", "rnn_type", "embedding_dim", "hidden_size", "enc_layers", "dec_layers", "num_heads"),
-    *("ff_size", "norm", "segments", "tied_softmax", "tied_embeddings", "dropout", "embedding_dropout", "word_dropout"),
+    *("ff_size", "activation", "norm", "segments", "tied_softmax", "tied_embeddings"),
+    *("dropout", "embedding_dropout", "word_dropout"),
 )
 LONGEST = 2048  # positions: CTranslate2 looks them up
 NEVER = -1e9  # the bias of words that no output contains
@@ -45,6 +46,7 @@ def export_ctranslate2(
         (options.enc_layers, options.dec_layers),
         options.num_heads,
         pre_norm=options.norm == "pre",
+        activation=getattr(ctranslate2.specs.Activation, options.activation.upper()),
         alignment_layer=-1,
         alignment_heads=0,  # the mean over the last layer's heads
     )

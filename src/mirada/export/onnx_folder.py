@@ -27,7 +27,7 @@ from mirada.store.checkpoint import Loaded, checksum
 KNOWN = (
     *("decoder", "score", "rnn_type", "embedding_dim", "hidden_size", "encoder_hidden_size", "attention_size"),
     *("enc_layers", "dec_layers", "bidirectional", "reverse_source", "feed_context", "input_feeding", "readout"),
-    *("num_heads", "ff_size", "norm", "tied_softmax", "tied_embeddings", "segments"),
+    *("num_heads", "ff_size", "activation", "norm", "tied_softmax", "tied_embeddings", "segments"),
     *("dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"),
 )
 

@@ -164,14 +164,25 @@ def _encoder_layer(graph: Graph, weights: Weights, options: ModelConfig, name: s
 def _feed_forward(
     graph: Graph, weights: Weights, options: ModelConfig, names: tuple[str, str], read: tuple[str, int]
 ) -> str:
-    """x + W_2 max(0, W_1 x + b_1) + b_2, with its norm."""
+    """x + W_2 f(W_1 x + b_1) + b_2, with its norm."""
     (name, norm), (x, rank) = names, read
     before, behind = _residual(options)
     y = _norm(graph, weights, name + norm, x) if before else x
     y = graph.linear(y, weights[name + "ff_in.weight"], weights[name + "ff_in.bias"], rank=rank)
-    y = graph.linear(graph.add("Relu", y), weights[name + "ff_out.weight"], weights[name + "ff_out.bias"], rank=rank)
+    y = _activated(graph, options, y)
+    y = graph.linear(y, weights[name + "ff_out.weight"], weights[name + "ff_out.bias"], rank=rank)
     x = graph.add("Add", x, y)
     return _norm(graph, weights, name + norm, x) if behind else x
+
+
+def _activated(graph: Graph, options: ModelConfig, x: str) -> str:
+    """max(0, u), u Φ(u) or u σ(u)."""
+    if options.activation == "relu":
+        return graph.add("Relu", x)
+    if options.activation == "swish":
+        return graph.add("Mul", x, graph.add("Sigmoid", x))
+    erf = graph.add("Erf", graph.add("Mul", x, graph.constant(1 / math.sqrt(2))))
+    return graph.add("Mul", graph.add("Mul", x, graph.constant(0.5)), graph.add("Add", erf, graph.constant(1)))
 
 
 def _decoder_layer(

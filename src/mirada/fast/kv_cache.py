@@ -88,7 +88,8 @@ class CachedTransformer(nn.Module):
         super().__init__()
         self.inner, self.weights = inner, weights  # of all layers, as scripted.py reads them
         first = cast(Layer, inner.decoder[0])
-        self.heads, self.pre_norm = cast(Heads, first.cross_heads).heads, first.pre_norm
+        self.heads = cast(Heads, first.cross_heads).heads
+        self.pre_norm, self.activation = first.pre_norm, first.activation
         self.positions = positions(0, 64, inner.embedding.weight.detach())
         self.layers = Compiled(layers)
 
@@ -131,7 +132,7 @@ class CachedTransformer(nn.Module):
         unseen = hidden_by.repeat_interleave(self.heads, 0)[:, None]  # [A·h, 1, S] added to the scores
         y = self.inner.embedding(token) * self.inner.scale + self._positions(state.length)  # [N, d]
         kept, source = ([part for pair in pairs for part in pair] for pairs in (state.storage.layers, memory.keys))
-        x, weights = self.layers(y, self.weights, kept, source, (*past, unseen), self.pre_norm)
+        x, weights = self.layers(y, self.weights, kept, source, (*past, unseen), self.pre_norm, self.activation)
         hidden = cast(Tensor, self.inner.decoder_norm(x))
         output = DecoderOutput(hidden, state._replace(length=state.length + 1), hidden, weights)
         copied = self.inner.copying(output.heads, hidden, y, memory) if self.inner.copy_gate is not None else None

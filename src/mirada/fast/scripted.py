@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import layer_norm, linear
 
 from mirada.kernels.private import linear_added, linear_int8, linear_prepacked, without_fuser
+from mirada.models.transformer import activated
 
 
 class Compiled:
@@ -103,6 +104,7 @@ def layers(
     source: list[Tensor],
     marks: tuple[Tensor, Tensor, Tensor],
     pre_norm: bool,
+    activation: str,
 ) -> tuple[Tensor, Tensor]:
     """All layers for new words `[N, d]`: output `[N, d]`, and the last one's weights over the source `[A·h, K, S]`.
 
@@ -122,7 +124,7 @@ def layers(
         x = x + product(y, layer[3])
         x = x if pre_norm else norm(x, layer[7])
         y = norm(x, layer[8]) if pre_norm else x
-        x = x + product(product(y, layer[4]).relu_(), layer[5])
+        x = x + product(activated(product(y, layer[4]), activation), layer[5])
         x = x if pre_norm else norm(x, layer[8])
     return x, seen
 

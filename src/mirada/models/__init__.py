@@ -78,7 +78,8 @@ def _embeddings(options: ModelConfig, source_vocab: int, target_vocab: int) -> t
 
 
 def _transformer(options: ModelConfig, embeddings: tuple[Embedding, Embedding]) -> Transformer:
-    sizes = Sizes(options.embedding_dim, options.num_heads, options.ff_size, options.dropout, options.norm == "pre")
+    widths = (options.embedding_dim, options.num_heads, options.ff_size)
+    sizes = Sizes(*widths, options.activation, options.dropout, options.norm == "pre")
     tied = embeddings[1] if options.tied_softmax else None
     output = OutputLayer(options.embedding_dim, len(embeddings[1].weight), tied=tied)
     layers = (options.enc_layers, options.dec_layers)

@@ -42,11 +42,12 @@ class CrossAttended(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Width d_model, heads, feed-forward width, dropout, and where the layer norm stands."""
+    """Width d_model, heads, feed-forward width and activation, dropout, and where the layer norm stands."""
 
     model: int
     heads: int
     ff: int
+    activation: str
     dropout: float
     pre_norm: bool
 
@@ -98,7 +99,7 @@ class Layer(nn.Module):
 
     def __init__(self, sizes: Sizes, *, cross: bool):
         super().__init__()
-        self.pre_norm, self.dropout = sizes.pre_norm, sizes.dropout
+        self.pre_norm, self.dropout, self.activation = sizes.pre_norm, sizes.dropout, sizes.activation
         self.self_heads = Heads(sizes.model, sizes.heads)
         self.cross_heads = Heads(sizes.model, sizes.heads) if cross else None
         self.ff_in, self.ff_out = _linear(sizes.model, sizes.ff), _linear(sizes.ff, sizes.model)
@@ -111,8 +112,8 @@ class Layer(nn.Module):
         return x if self.pre_norm else cast(Tensor, norm(x))
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        """W_2 max(0, W_1 x + b_1) + b_2 (equation 2)."""
-        return cast(Tensor, self.ff_out(self.ff_in(x).relu()))
+        """W_2 f(W_1 x + b_1) + b_2, in the paper f(u) = max(0, u) (equation 2)."""
+        return cast(Tensor, self.ff_out(activated(self.ff_in(x), self.activation)))
 
     def encode(self, x: Tensor, mask: Tensor) -> Tensor:
         """Encoder layer on `[B, S, d]`."""
@@ -244,6 +245,13 @@ class Transformer(nn.Module):
         """Words and their places, the first at `start`: ids `[B, T]` → `[B, T, d]`."""
         x = embedding(ids) * self.scale
         return dropout(x + positions(start, ids.size(1), x), self.dropout, self.training)
+
+
+def activated(x: Tensor, activation: str) -> Tensor:
+    """relu max(0, u), gelu u Φ(u) (Hendrycks & Gimpel 2016), or swish u σ(u) (Ramachandran et al. 2017)."""
+    if activation == "gelu":
+        return nn.functional.gelu(x)
+    return nn.functional.silu(x) if activation == "swish" else x.relu()
 
 
 def by_row(part: Tensor, rows: int) -> Tensor:

@@ -22,7 +22,8 @@ def run(
     """
     layers = (options.enc_layers, options.dec_layers)
     if options.decoder == "transformer":
-        reader = transformer.Reader(weights, options.num_heads, pre_norm=options.norm == "pre")
+        pre_norm, activation = options.norm == "pre", options.activation
+        reader = transformer.Reader(weights, options.num_heads, pre_norm=pre_norm, activation=activation)
         head = options.copy_head
         return transformer.run(reader, source, target, layers=layers, replaced=replaced, copies=copies, copy_head=head)
     sides = (options.both_directions, options.reverse_source)

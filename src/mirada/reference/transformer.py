@@ -5,7 +5,7 @@ Nothing is cached and nothing is masked: a decoder position is simply handed the
 
 from __future__ import annotations
 
-from math import cos, sin, sqrt
+from math import cos, erf, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -87,16 +87,23 @@ def together(each: list[Named]) -> Named:
     return {name: np.stack([one[name] for one in each], axis=each[0][name].ndim - 1) for name in each[0]}
 
 
-def feed_forward(weights: Weights, x: Array) -> Array:
-    """W_2 max(0, W_1 x + b_1) + b_2 (equation 2)."""
-    return affine(under(weights, "ff_out"), np.maximum(0, affine(under(weights, "ff_in"), x)))
+def activated(name: str, inner: Array) -> Array:
+    """relu max(0, u); gelu u Φ(u), Φ the normal distribution; swish u / (1 + e^−u)."""
+    if name == "gelu":
+        return np.array([u * (1 + erf(u / sqrt(2))) / 2 for u in inner])
+    return inner / (1 + np.exp(-inner)) if name == "swish" else np.maximum(0, inner)
+
+
+def feed_forward(weights: Weights, x: Array, activation: str) -> Array:
+    """W_2 f(W_1 x + b_1) + b_2, in the paper f(u) = max(0, u) (equation 2)."""
+    return affine(under(weights, "ff_out"), activated(activation, affine(under(weights, "ff_in"), x)))
 
 
 class Reader:
-    """A Transformer's weights, its heads, and where its layer norms stand."""
+    """A Transformer's weights, its heads, where its layer norms stand, and its feed-forward layers' activation."""
 
-    def __init__(self, weights: Weights, heads: int, *, pre_norm: bool):
-        self.weights, self.heads, self.pre_norm = weights, heads, pre_norm
+    def __init__(self, weights: Weights, heads: int, *, pre_norm: bool, activation: str = "relu"):
+        self.weights, self.heads, self.pre_norm, self.activation = weights, heads, pre_norm, activation
 
     def before(self, layer: Weights, norm: int, xs: list[Array]) -> list[Array]:
         """Pre-norm: a sublayer reads LN(x); post-norm: it reads x."""
@@ -118,7 +125,7 @@ class Reader:
         seen = key_value(own, self.heads, ready)
         around = [attend(own, x, seen) for x in ready]
         xs = self.after(layer, 0, xs, [one["c"] for one in around])
-        fed = [feed_forward(layer, x) for x in self.before(layer, 1, xs)]
+        fed = [feed_forward(layer, x, self.activation) for x in self.before(layer, 1, xs)]
         xs = self.after(layer, 1, xs, fed)
         named = {f"enc_{name}": value for name, value in of_itself(together(around)).items()}
         return xs, {**named, "enc_ff": np.array(fed), "h": np.array(xs)}
@@ -134,7 +141,7 @@ class Reader:
         ready = self.before(layer, 1, xs)
         over = [attend(cross, x, source, replaced_at(replaced, t)) for t, x in enumerate(ready)]
         xs = self.after(layer, 1, xs, [one["c"] for one in over])
-        fed = [feed_forward(layer, x) for x in self.before(layer, 2, xs)]
+        fed = [feed_forward(layer, x, self.activation) for x in self.before(layer, 2, xs)]
         xs = self.after(layer, 2, xs, fed)
         named = [{**of_itself(back[t]), **over[t], "ff": fed[t], "s": xs[t]} for t in range(len(xs))]
         return xs, named
