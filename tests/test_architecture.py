@@ -26,7 +26,7 @@ LAYERS = (
     ("store", "scoring"),
     ("ensemble",),
     ("translator", "train", "runtime", "card"),
-    ("export", "loading"),
+    ("export", "loading", "importing"),
     ("explain",),
     ("serving", "client"),
     ("study",),

@@ -30,9 +30,11 @@ COMMANDS = {
     "average": "make one model of several: the mean of their weights",
     "data": "make the embedded corpus, or check a corpus before training",
     "export": "write a model for another engine: ONNX graphs that run without torch",
+    "import": "make a model folder of another toolkit's model (Marian as Hugging Face holds it)",
     "push": "share a model on the Hugging Face hub, with its card",
     "demo": "see everything in three minutes: train four systems, translate, look at attention",
 }
+MODULES = {"import": "importing"}  # where the command's name cannot be a module's
 LONGEST_MESSAGE = 1000
 YOUNG = 50_000  # new objects before Python looks for garbage; at its own 700, importing torch takes 0.2 s longer
 HELP = """usage: mirada COMMAND …
@@ -139,4 +141,4 @@ def _dispatch(arguments: list[str]) -> int:
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
         raise ConfigError(f"unknown command {name!r}{suggestion(name, COMMANDS)}; `mirada --help` lists them")
-    return int(import_module(f"mirada.cli.{name}").run(rest))
+    return int(import_module(f"mirada.cli.{MODULES.get(name, name)}").run(rest))

@@ -32,6 +32,7 @@ from mirada.data.recipes import (
     without_added,
 )
 from mirada.data.rows import SURROGATE
+from mirada.data.sentencepiece import is_sentencepiece
 from mirada.data.vocabulary import EOS, SPECIAL_TOKENS, UNK
 from mirada.errors import DataError, ModelFolderError
 from mirada.files import open_regular, write_text
@@ -208,11 +209,14 @@ def _strange(inner: Any, kind: str) -> str:
         return "one of its entries holds a line end"
     normalizers, cuts = recipes(kind)
     own = [_settings(inner.model), inner.post_processor, inner.decoder, inner.padding, inner.truncation]
+    ours = (
+        inner.normalizer is not None
+        and inner.normalizer.__getstate__() in normalizers
+        and inner.pre_tokenizer is not None
+        and inner.pre_tokenizer.__getstate__() in cuts
+    )
     if (
-        inner.normalizer is None
-        or inner.normalizer.__getstate__() not in normalizers
-        or inner.pre_tokenizer is None
-        or inner.pre_tokenizer.__getstate__() not in cuts
+        not (ours or (kind == "unigram" and is_sentencepiece(inner)))
         or own != [_settings(untrained(kind)), None, None, None, None]
         or inner.get_added_tokens_decoder()
     ):

@@ -91,7 +91,7 @@ def activated(name: str, inner: Array) -> Array:
     """relu max(0, u); gelu u Φ(u), Φ the normal distribution; swish u / (1 + e^−u)."""
     if name == "gelu":
         return np.array([u * (1 + erf(u / sqrt(2))) / 2 for u in inner])
-    return inner / (1 + np.exp(-inner)) if name == "swish" else np.maximum(0, inner)
+    return np.asarray(inner / (1 + np.exp(-inner)) if name == "swish" else np.maximum(0, inner))
 
 
 def feed_forward(weights: Weights, x: Array, activation: str) -> Array:

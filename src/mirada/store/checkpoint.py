@@ -177,7 +177,7 @@ def _load_model(folder: Path, device: torch.device) -> Loaded:
     _check_weights(folder, expected, archive.tensors)
     _check_tokenizers(folder, archive.metadata)
     check_options(folder, archive.metadata, config)
-    _fill(model, archive.tensors)
+    fill(model, archive.tensors)
     metrics = archive.metadata.get("metrics")
     return Loaded(config, model.to(device).eval(), source, target, metrics if isinstance(metrics, dict) else {})
 
@@ -188,7 +188,7 @@ def sketch(config: Config, tokenizers: tuple[SourceTokenizer, Tokenizer]) -> Any
         return build_model(config.model, source_vocab=len(tokenizers[0]), target_vocab=len(tokenizers[1]))
 
 
-def _fill(sketch: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+def fill(sketch: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Give a model without numbers its own; nothing is drawn first. A weight that is shared stays shared."""
     made = {id(old): nn.Parameter(tensors[name].to(old.dtype, copy=True)) for name, old in sketch.named_parameters()}
     for module in sketch.modules():

@@ -1,0 +1,22 @@
+"""Which toolkit a folder or a file is of, and the reader for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mirada.errors import ModelFolderError
+from mirada.importing.marian import read_marian
+from mirada.importing.write import Imported
+
+KNOWN = "config.json of Hugging Face's MarianMTModel"
+
+
+def read_model(path: Path) -> Imported:
+    """Read another toolkit's model, whichever it is; raises ModelFolderError, naming what is wrong."""
+    if not path.exists():
+        raise ModelFolderError(f"{path}: no such folder or file")
+    if path.is_dir() and (path / "config.json").is_file():
+        return read_marian(path)
+    if path.is_dir() and (path / "config.yaml").is_file() and (path / "model.safetensors").is_file():
+        raise ModelFolderError(f"{path}: is a model folder of mirada already")
+    raise ModelFolderError(f"{path}: no model that can be imported is there; expected {KNOWN}")
