@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -200,6 +201,24 @@ def test_a_table_of_characters_that_leads_outside(copied: Path) -> None:
     content[place : place + 400] = b"\x7f" * 400
     (copied / "source.spm").write_bytes(bytes(content))
     assert "its table of characters is damaged" in refused(copied)
+
+
+def test_a_spoilt_table_in_a_model_folder(tmp_path: Path) -> None:
+    """The same table, when it is read again with the model."""
+    works("import", FOLDER, "--out", tmp_path / "out")
+    content = json.loads((tmp_path / "out" / "source.json").read_text(encoding="utf-8"))
+    table = content["normalizer"]["normalizers"][0]
+    table["precompiled_charsmap"] = base64.b64encode(bytes([0, 4, 0, 0]) + b"\x7f" * 1030).decode()
+    (tmp_path / "out" / "source.json").write_text(json.dumps(content), encoding="utf-8")
+    assert "source.json: not made by mirada for unigram" in refusal("translate", tmp_path / "out")
+
+
+def test_a_number_that_stands_for_many(copied: Path) -> None:
+    """A file of a few bytes that says it holds terabytes."""
+    spoil(copied / "config.json", put(d_model=1 << 20))
+    torch.save({"model.shared.weight": torch.ones(1).expand(198, 1 << 20)}, copied / "pytorch_model.bin")
+    (copied / "model.safetensors").unlink()
+    assert "model.shared.weight is larger than the file that holds it" in refused(copied)
 
 
 class Hostile:

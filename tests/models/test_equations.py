@@ -109,7 +109,7 @@ def test_the_grid_holds_every_value_of_every_option_that_changes_an_equation() -
     """So that an option added to the models cannot be forgotten here."""
     without_effect = {"dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"}  # in evaluation
     # Tested below, and in test_copying.py and test_local_and_coverage.py.
-    without_effect |= {"copy_attn", "attention_window", "window", "coverage", "segments"}
+    without_effect |= {"copy_attn", "copy_head", "attention_window", "window", "coverage", "segments"}
     everything = [options for family in FAMILIES for options in grid(*family)]
     for name, field in ModelConfig.model_fields.items():
         if name not in without_effect:

@@ -110,6 +110,8 @@ class Tensors:
         tensor: Tensor = self._tensors[name]
         if tensor.layout != torch.strided or not tensor.is_floating_point():
             raise ModelFolderError(f"{self.path}: {name} is {tensor.dtype}, {tensor.layout}; expected plain floats")
+        if tensor.numel() * tensor.element_size() > self.path.stat().st_size:  # one number may stand for many
+            raise ModelFolderError(f"{self.path}: {name} is larger than the file that holds it")
         self._taken.add(name)
         tensor = tensor.float()
         if not bool(tensor.isfinite().all()):

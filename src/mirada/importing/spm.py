@@ -16,7 +16,7 @@ from mirada.errors import ModelFolderError
 from mirada.importing.files import read_bytes
 
 MOST_BYTES = 1 << 26
-NORMAL, UNIGRAM = 1, 1  # the file's own numbers of a kind of piece, and of a kind of model
+NORMAL, USER_DEFINED, UNIGRAM = 1, 4, 1  # the file's own numbers of kinds of pieces, and of a kind of model
 UNWANTED = 10_000.0  # how much less likely than any piece of the model an entry is that its text may not become
 Field = tuple[int, "int | memoryview"]
 
@@ -48,7 +48,7 @@ def _read(path: Path, content: memoryview) -> Pieces:
     for number, value in fields(content):
         if number == 1:
             piece = dict(fields(_part(value)))
-            if piece.get(3, NORMAL) == NORMAL:
+            if piece.get(3, NORMAL) in (NORMAL, USER_DEFINED):  # the latter cost nothing, so they are always taken
                 scores[str(_part(piece[1]), "utf-8")] = struct.unpack("<f", _part(piece.get(2, memoryview(bytes(4)))))[
                     0
                 ]
