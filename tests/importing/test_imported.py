@@ -7,7 +7,6 @@ and greedy outputs.
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +65,3 @@ def test_every_command_takes_them(expected: list[dict[str, Any]], model: Path, t
     exported = tmp_path / "onnx"
     works("export", model, "--to", "onnx", "--out", exported)
     assert works("translate", exported, "--max-output-length", 20, given=text).output == outputs.output
-
-
-def test_two_of_them_are_compared(expected: list[dict[str, Any]], model: Path, tmp_path: Path) -> None:
-    for name in ("source", "target"):
-        lines = "".join(f"{pair[name]}\n" for pair in expected[:6])
-        (tmp_path / name).write_text(lines, encoding="utf-8")
-    arguments = ["--test-src", tmp_path / "source", "--test-tgt", tmp_path / "target", "--out", tmp_path / "report"]
-    other = shutil.copytree(model, tmp_path / "other")
-    works("compare", "--models", model, other, "--metrics", "exact", *arguments)
-    assert (tmp_path / "report" / "report.md").is_file()
