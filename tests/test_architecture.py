@@ -30,6 +30,7 @@ LAYERS = (
     ("explain",),
     ("serving", "client"),
     ("study",),
+    ("notebook",),
     ("cli",),
     ("__main__",),
 )
@@ -40,6 +41,9 @@ STRANGERS = {
     "models kernels": "mirada.config",
 }
 EXEMPT = {"mirada.models"}
+# What is typed into a notebook: `mirada.train(pairs, decoder="luong")`. The options are far too many to be named again;
+# each is checked by the one set of them in config/, an unknown one refused with the nearest name.
+OPTIONS_AS_KEYWORDS = {("mirada.notebook.training", "train"), ("mirada", "__call__")}
 ASYNCHRONOUS = ("serving", "client")
 STARTS_WITHOUT_TORCH = ("errors", "config", "cli", "texts", "runtime", "loading", "hub")
 
@@ -222,7 +226,11 @@ def test_plainness() -> None:
         if isinstance(node, (ast.Assert, ast.Global))
         or (isinstance(node, asynchronous) and part(module) not in ASYNCHRONOUS)
     ]
-    found += [f"{where} takes **{node.args.kwarg.arg}" for where, node in functions() if node.args.kwarg]
+    found += [
+        f"{where} takes **{node.args.kwarg.arg}"
+        for where, node in functions()
+        if node.args.kwarg and (where.split(":")[0], node.name) not in OPTIONS_AS_KEYWORDS
+    ]
     assert found == []
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import mirada
 from cli_tools import Pair, flags, refusal, works, write_pairs
+from mirada.loading import load
 
 LETTERS = "abcdefghiklmnoprstuvz"
 SIZES: dict[str, dict[str, object]] = {
@@ -69,7 +69,7 @@ def test_names_never_seen_are_copied(model: Path) -> None:
 
 
 def test_scores_beginnings_and_validation_know_the_copied_words(model: Path, tmp_path: Path) -> None:
-    translator = mirada.load(model, device="cpu")
+    translator = load(model, device="cpu")
     source, target, wrong = "please call quortz or blimpf", "blimpf quortz called", "blimpf zzz called"
     right, other = translator.score([source] * 2, [target, wrong])
     assert right.log_probability > -1 > -5 > other.log_probability

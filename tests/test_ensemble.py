@@ -14,6 +14,7 @@ import torch
 import mirada
 import tiny
 from cli_tools import refusal, works, write
+from mirada import loading
 from mirada.config.options import SearchConfig
 from mirada.data.batches import Encoded
 from mirada.data.beginnings import Beginning
@@ -52,7 +53,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def load(folders: dict[str, Path], *names: str, mode: str = "linear") -> Translator:
-    return mirada.load([folders[name] for name in names], device="cpu", ensemble_mode=mode)
+    return loading.load([folders[name] for name in names], device="cpu", ensemble_mode=mode)
 
 
 def found(translator: Translator, options: SearchConfig, **more: Any) -> list[tuple[str, float]]:
@@ -67,7 +68,7 @@ def assert_near(one: list[tuple[str, float]], other: list[tuple[str, float]]) ->
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_ensemble_of_one_or_of_equals_is_the_model(folders: dict[str, Path], way: str) -> None:
-    alone = mirada.load(folders["luong"], device="cpu")
+    alone = loading.load(folders["luong"], device="cpu")
     for count, mode in zip((2, 3), MODES, strict=True):
         together = load(folders, *["luong"] * count, mode=mode)
         assert_near(found(together, WAYS[way]), found(alone, WAYS[way]))

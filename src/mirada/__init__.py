@@ -2,20 +2,25 @@
 
 >>> import mirada
 >>> model = mirada.load("runs/luong")
->>> model.translate(["How are you?"])
+>>> model.translate("the red fox sleeps")
+'bajo el bajo el bajo'
 """
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mirada.client import AsyncClient, Client
     from mirada.config.options import Config, SearchConfig
-    from mirada.errors import MiradaError
-    from mirada.loading import load
+    from mirada.errors import ConfigError, DataError, MiradaError, ModelFolderError, TrainingError
+    from mirada.notebook.explanation import Explanation
+    from mirada.notebook.measuring import Evaluation
+    from mirada.notebook.model import Model, load
+    from mirada.notebook.training import train
     from mirada.texts import Scored, Translation
-    from mirada.train.loop import train
     from mirada.translator import Translator
 
     __version__: str
@@ -24,22 +29,36 @@ _HOMES = {
     "AsyncClient": "mirada.client",
     "Client": "mirada.client",
     "Config": "mirada.config.options",
+    "ConfigError": "mirada.errors",
+    "DataError": "mirada.errors",
+    "Evaluation": "mirada.notebook.measuring",
+    "Explanation": "mirada.notebook.explanation",
     "MiradaError": "mirada.errors",
+    "Model": "mirada.notebook.model",
+    "ModelFolderError": "mirada.errors",
     "Scored": "mirada.texts",
     "SearchConfig": "mirada.config.options",
+    "TrainingError": "mirada.errors",
     "Translation": "mirada.texts",
     "Translator": "mirada.translator",
-    "load": "mirada.loading",
-    "train": "mirada.train.loop",
+    "load": "mirada.notebook.model",
+    "train": "mirada.notebook.training",
 }
 
 __all__ = [
     "AsyncClient",
     "Client",
     "Config",
+    "ConfigError",
+    "DataError",
+    "Evaluation",
+    "Explanation",
     "MiradaError",
+    "Model",
+    "ModelFolderError",
     "Scored",
     "SearchConfig",
+    "TrainingError",
     "Translation",
     "Translator",
     "load",
@@ -61,3 +80,36 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """The public names, and the version."""
     return ["__version__", *__all__]
+
+
+class _Package(ModuleType):
+    """Python sets `mirada.train` to the room of that name as soon as anything in it is imported: here it can be called.
+
+    That is done here because the room stands below what a call needs.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "train" and isinstance(value, ModuleType):
+            value.__class__ = _Train
+        super().__setattr__(name, value)
+
+
+class _Train(ModuleType):
+    """The room `mirada.train` as the function `mirada.train`."""
+
+    def __call__(self, *given: Any, **options: Any) -> Any:
+        """Train a model: help(mirada.notebook.training.train)."""
+        from mirada.notebook.training import train
+
+        return train(*given, **options)
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        from mirada.notebook.training import train
+
+        return signature(train)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -31,7 +31,7 @@ def load(
     (log_linear). Raises ModelFolderError, naming what is wrong with a folder, and ConfigError for models that are no
     ensemble or for a precision or device that an exported model has not.
     """
-    folders = [_found(one) for one in ([folder] if isinstance(folder, str | Path) else folder)]
+    folders = located_all(folder)
     if not folders:
         raise ConfigError("no model folder; give one, or several for an ensemble")
     exported = [where for where in folders if is_exported(where)]
@@ -44,8 +44,16 @@ def load(
     return translator.load(folders, device=device, precision=precision, workers=workers, ensemble_mode=ensemble_mode)
 
 
+def located_all(folder: str | Path | Sequence[str | Path]) -> list[Path]:
+    """The folder of every model that is named; raises ConfigError for what is no name."""
+    names = [folder] if isinstance(folder, str | Path) else list(folder) if isinstance(folder, Iterable) else [folder]
+    return [_found(one) for one in names]
+
+
 def _found(name: str | Path) -> Path:
     """Where a model is, after it has been fetched if need be."""
+    if not isinstance(name, str | Path):
+        raise ConfigError(f"a model is named by its folder or as USER/NAME, not by {type(name).__name__}")
     if isinstance(name, str):
         name = fetch(name) if is_shared(name) else located(name)
     return expanded(name)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mirada.data.batches import Encoded, collate
-from mirada.models.base import Model
+from mirada.models.base import Network
 from mirada.search.ensemble import Ensemble
 from mirada.search.step import producible
 
@@ -22,7 +22,7 @@ class Forced(NamedTuple):
 
 
 def force(
-    model: Model | Ensemble,
+    model: Network | Ensemble,
     pairs: Encoded,
     device: torch.device,
     *,

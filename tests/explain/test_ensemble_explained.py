@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import mirada
 import tiny
 from cli_tools import refusal, works
 from mirada.config.options import SearchConfig
 from mirada.explain.ensemble import mean, trace_ensemble
 from mirada.explain.record import plain
 from mirada.explain.verify import verify
+from mirada.loading import load
 
 TEXT = tiny.SOURCES[0]
 SEARCH = SearchConfig(beam_size=3, n_best=2, max_output_length=3)
@@ -31,7 +31,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.mark.parametrize("mode", ["linear", "log_linear"])
 def test_the_mean_is_that_of_the_members_and_what_translate_scores(folders: list[Path], mode: str) -> None:
-    translator = mirada.load(folders, device="cpu", ensemble_mode=mode)
+    translator = load(folders, device="cpu", ensemble_mode=mode)
     outputs = translator.search([TEXT], options=SEARCH)[0]
     found = trace_ensemble(translator, TEXT, options=SEARCH)
     assert [one.text for one in found] == [output.text for output in outputs]
@@ -47,7 +47,7 @@ def test_the_mean_is_that_of_the_members_and_what_translate_scores(folders: list
             assert [one.probability for one in step.top] == sorted((one.probability for one in step.top), reverse=True)
         assert joint.log_probability == pytest.approx(sum(own))
     for name, model in zip(NAMES, range(len(folders)), strict=True):
-        alone = mirada.load(folders[model], device="cpu")
+        alone = load(folders[model], device="cpu")
         [verdict] = verify([json.loads(json.dumps(plain(found[0].members[model])))], alone)
         assert verdict.faults == [], name
 
@@ -73,7 +73,7 @@ def test_the_command_tells_each_member_and_the_mean(folders: list[Path], tmp_pat
     given = works("explain", *folders, TEXT, "--reference", "el gato", *search).output
     assert "Output el gato" in given
     [begun] = trace_ensemble(
-        mirada.load(folders, device="cpu"), TEXT, options=SearchConfig(beam_size=1, max_output_length=6), prefix="el z"
+        load(folders, device="cpu"), TEXT, options=SearchConfig(beam_size=1, max_output_length=6), prefix="el z"
     )
     assert begun.text.startswith("el z")
 

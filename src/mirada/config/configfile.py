@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar, cast
 
 import yaml
@@ -33,6 +33,19 @@ def parse(values: Mapping[str, Any], *, where: str = "options", stored: bool = F
         return config.model_copy(update={name: getattr(config, name).without_idle() for name in BLOCKS})
     except ValidationError as error:
         raise ConfigError(f"{where}: {explain(error)}") from None
+
+
+def by_block(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Options by plain names, nested as `parse` takes them: {"decoder": "luong"} → {"model": {"decoder": "luong"}}.
+
+    Paths become text. Raises ConfigError for an unknown name, naming the nearest.
+    """
+    homes, nested = {leaf: top for top, leaf in leaves()}, dict[str, dict[str, Any]]()
+    for name, value in options.items():
+        if name not in homes:
+            raise ConfigError(f"unknown option {_cut(str(name))!r}{suggestion(str(name), homes)}")
+        nested.setdefault(homes[name], {})[name] = str(value) if isinstance(value, PurePath) else value
+    return nested
 
 
 def load(path: Path, *, stored: bool = False) -> Config:

@@ -113,9 +113,9 @@ def _unique_keys(items: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _json_kind(value: object) -> str:
-    """Name a JSON value's kind as its standard does."""
+    """Name a JSON value's kind as its standard does, another by its type (rows given from Python may hold some)."""
     kinds = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
-    return kinds.get(type(value), "a number")
+    return kinds.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
 
 
 def texts_under(record: dict[str, object], key: str, where: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirada.config.options import ModelConfig
 from mirada.models.attention import build_score
 from mirada.models.bahdanau import Bahdanau
-from mirada.models.base import Memory, Model, Outputs, Step
+from mirada.models.base import Memory, Network, Outputs, Step
 from mirada.models.cells import Stack
 from mirada.models.classic import Classic
 from mirada.models.copying import CopyGate
@@ -15,7 +15,7 @@ from mirada.models.local import build_window
 from mirada.models.luong import Luong
 from mirada.models.transformer import Sizes, Transformer
 
-__all__ = ["Memory", "Model", "Outputs", "Step", "build_model"]
+__all__ = ["Memory", "Network", "Outputs", "Step", "build_model"]
 
 AnyModel = Classic | Bahdanau | Luong | Transformer
 

@@ -55,7 +55,7 @@ class Outputs(NamedTuple):
     copying: Any = None  # Copying, of a model that copies
 
 
-class Model(Protocol):
+class Network(Protocol):
     """The four verbs. `N` rows of `step` may be any multiple of the memory's `B`, the rows of a sentence together."""
 
     def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:

@@ -8,13 +8,13 @@ from torch.nn.functional import pad
 
 from mirada.data.batches import Batch
 from mirada.data.vocabulary import PAD
-from mirada.models.base import Model, Outputs
+from mirada.models.base import Network, Outputs
 from mirada.models.embedding import OutputLayer
 from mirada.train.copy_loss import copying_loss
 from mirada.train.loss import Loss, sequence_loss
 
 
-def batch_loss(model: Model, batch: Batch, *, smoothing: float, divisor: float = 1.0, coverage: float = 0.0) -> Loss:
+def batch_loss(model: Network, batch: Batch, *, smoothing: float, divisor: float = 1.0, coverage: float = 0.0) -> Loss:
     """Run the model over known targets and compare: `sequence_loss`, or `copying_loss` of a model that copies.
 
     In training mode the output layer's dropout acts. `coverage` is the weight λ of the coverage loss, which is added to

@@ -18,7 +18,7 @@ import torch
 
 from mirada.config.options import Config
 from mirada.data.batches import Batch, collate, pair_lengths
-from mirada.data.preparing import encode_epoch
+from mirada.data.preparing import Corpora, encode_epoch
 from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
 from mirada.files import expanded, locked, remove_unused
@@ -47,8 +47,10 @@ class Result(NamedTuple):
     seconds: float
 
 
-def train(config: Config, *, monitor: Monitor | None = None) -> Result:
+def train(config: Config, *, monitor: Monitor | None = None, corpora: Corpora | None = None) -> Result:
     """Train a model into its folder, or go on with one that was stopped; returns the best validation's metrics.
+
+    `corpora`: training and dev pairs that are in memory already, instead of those in the files that the options name.
 
     The caller's random state is left as it is. Raises TrainingError, ConfigError or DataError for what cannot be done,
     InterruptedTrainingError after Ctrl-C or SIGTERM.
@@ -60,7 +62,7 @@ def train(config: Config, *, monitor: Monitor | None = None) -> Result:
         _own_folder(config, processes) as folder,
         _enough_memory(),
     ):
-        run = _set_up(config, folder, monitor or Monitor(), processes)
+        run = _set_up(config, folder, monitor or Monitor(), corpora, processes)
         with listening(run.stop, partial(_say_stopping, run.monitor)):
             try:
                 _loop(run)
@@ -72,12 +74,12 @@ def train(config: Config, *, monitor: Monitor | None = None) -> Result:
     return Result(folder, best, run.progress.updates, run.progress.seconds)
 
 
-def _set_up(config: Config, folder: Path, monitor: Monitor, processes: Processes) -> Run:
+def _set_up(config: Config, folder: Path, monitor: Monitor, corpora: Corpora | None, processes: Processes) -> Run:
     """Set up, of several processes first the first: the others begin with what it has saved."""
     if not processes.first:
         processes.wait_for_first()
-        return set_up(config, folder, Monitor(quiet=True), processes)
-    run = set_up(config, folder, monitor, processes)
+        return set_up(config, folder, Monitor(quiet=True), processes, corpora=corpora)
+    run = set_up(config, folder, monitor, processes, corpora=corpora)
     if not run.progress.updates:
         _save(run)
     processes.wait_for_first()

@@ -58,14 +58,21 @@ class Run:
     processes: Processes = ALONE
 
 
-def set_up(config: Config, folder: Path, monitor: Monitor, processes: Processes = ALONE) -> Run:
-    """Read the data, make (or take up again) tokenisers, model and optimiser.
+def set_up(
+    config: Config,
+    folder: Path,
+    monitor: Monitor,
+    processes: Processes = ALONE,
+    *,
+    corpora: Corpora | None = None,
+) -> Run:
+    """Read the data (or take what is in memory), make (or take up again) tokenisers, model and optimiser.
 
     Of several processes the others take up what the first has saved.
     """
     check_metrics(config.training)
     begun = time.monotonic()
-    corpora = prepare.read(config)
+    corpora = corpora or prepare.read(config)
     config, notes = _in_force(config, folder, corpora, processes.size)
     data_hash = prepare.fingerprint(corpora)
     saved = resume.read(folder, config, data_hash)

@@ -14,7 +14,7 @@ from mirada.data.copying import written_token
 from mirada.data.corpus import Corpus
 from mirada.data.tokenizer import Tokenizer
 from mirada.data.vocabulary import EOS, UNK
-from mirada.models.base import Model
+from mirada.models.base import Network
 from mirada.search.scheduler import Request, search_all
 from mirada.train.batch_loss import batch_loss
 from mirada.train.processes import ALONE, Processes
@@ -29,7 +29,7 @@ def check_metrics(options: TrainingConfig) -> None:
         single(options.early_stopping_metric)
 
 
-def dev_loss(model: Model, dev: Encoded, size: BatchSize, processes: Processes = ALONE) -> dict[str, float]:
+def dev_loss(model: Network, dev: Encoded, size: BatchSize, processes: Processes = ALONE) -> dict[str, float]:
     """Loss a token (natural log, unsmoothed), its exponential, and the share of tokens predicted right, in percent."""
     lengths, device = pair_lengths(dev), model.output.weight.device
     order = np.lexsort((lengths[:, 0], lengths[:, 1]))
@@ -73,7 +73,7 @@ def draw_sample(dev: Encoded, texts: Corpus, *, count: int, seed: int) -> Sample
 
 
 def dev_metrics(
-    model: Model, sample: Sample, target: Tokenizer, config: Config, processes: Processes = ALONE
+    model: Network, sample: Sample, target: Tokenizer, config: Config, processes: Processes = ALONE
 ) -> dict[str, float]:
     """Metrics of what the model writes for the sample, searched as the options say: as it will be used."""
     from mirada.evaluation.metrics import evaluate

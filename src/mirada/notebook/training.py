@@ -1,0 +1,112 @@
+"""`mirada.train`: a model from pairs in memory, or from the files that options name."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from mirada.config.configfile import by_block, parse
+from mirada.config.options import Config
+from mirada.data.corpus import Corpus, split_dev
+from mirada.errors import ConfigError
+from mirada.notebook import pairs
+from mirada.notebook.model import Model, load
+
+if TYPE_CHECKING:
+    from mirada.train.loop import Result
+    from mirada.train.progress import Monitor
+
+FROM_PYTHON = "pairs given from Python"  # in place of a file's name
+FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
+
+
+@overload
+def train(data: Config, *, monitor: Monitor | None = None) -> Result: ...
+
+
+@overload
+def train(
+    data: Any = None,
+    targets: Iterable[str] | None = None,
+    *,
+    dev: Any = None,
+    model_dir: str | Path | None = None,
+    quiet: bool = False,
+    monitor: Monitor | None = None,
+    **options: Any,
+) -> Model: ...
+
+
+def train(
+    data: Any = None,
+    targets: Iterable[str] | None = None,
+    *,
+    dev: Any = None,
+    model_dir: str | Path | None = None,
+    quiet: bool = False,
+    monitor: Monitor | None = None,
+    **options: Any,
+) -> Model | Result:
+    """Train a model and return it, ready to translate; the best of the training, by its dev pairs.
+
+    `data` is a list of sources, with `targets`; or pairs; or rows as mappings (`source_key`, `target_key`); or a table
+    of pandas, polars, pyarrow or datasets (`source_column`, `target_column`: names, or numbers from 1). Without it the
+    options name files: `tsv`, `jsonl`, or `src` and `tgt`. `dev`: pairs, rows or a table by which the best is chosen
+    (else some are split off). `options` are those of `mirada train` by their plain names. A training with a `model_dir`
+    goes on where it was stopped; without one, the folder is gone when the model is (`model.save` keeps it).
+
+    >>> pairs = [("a b c", "c b a"), ("b c", "c b"), ("c a", "a c")]
+    >>> model = mirada.train(pairs, decoder="luong", epochs=1, quiet=True)
+    >>> model.config.model.decoder
+    'luong'
+
+    A `Config` alone trains what it says and returns a Result: the folder, the metrics, updates and seconds. Raises
+    ConfigError for options, unknown ones too; DataError for pairs, naming the row; TrainingError; and
+    InterruptedTrainingError after Ctrl-C.
+    """
+    from mirada.train import loop
+    from mirada.train.progress import Monitor
+
+    if isinstance(data, Config):
+        if options or targets is not None or dev is not None or model_dir is not None:
+            raise ConfigError("a Config says everything; change it (Config.model_copy) instead of adding options to it")
+        return loop.train(data, monitor=monitor or Monitor(quiet=quiet))
+    values = by_block(options)
+    folder = Path(tempfile.mkdtemp(prefix="mirada-")) if model_dir is None else Path(model_dir)
+    try:
+        config, corpora = _prepared(values, str(folder), (data, targets), dev)
+        loop.train(config, monitor=monitor or Monitor(quiet=quiet), corpora=corpora)
+        model = load(folder, device=config.training.device)
+    except BaseException:
+        if model_dir is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if model_dir is None:
+        weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)
+    return model
+
+
+def _prepared(
+    values: dict[str, dict[str, Any]], folder: str, given: tuple[Any, Any], dev: Any
+) -> tuple[Config, tuple[Corpus, Corpus] | None]:
+    """The options and, where the pairs are in memory, those to train on and those of dev."""
+    if given[0] is None and given[1] is None:
+        if dev is not None:
+            raise ConfigError("dev pairs without pairs to train on; give those too, or name files (dev_tsv=)")
+        return parse({**values, "model_dir": folder}), None
+    if given[0] is None:
+        raise ConfigError("targets without sources; give both, or pairs")
+    if named := [name for name in FILES if name in values.get("data", {})]:
+        raise ConfigError(f"pairs are given twice, as {named[0]} too; leave one of them out")
+    options = parse({"data": {**values.get("data", {}), "tsv": FROM_PYTHON}}).data
+    train, keys = pairs.read(*given, options, "pairs")
+    own = {"jsonl": FROM_PYTHON, "source_key": ",".join(keys.source), "target_key": keys.target}
+    data = {name: value for name, value in values.get("data", {}).items() if not name.endswith("_column")}
+    config = parse({**values, "data": {**data, **own}, "model_dir": folder})
+    if dev is None:
+        return config, split_dev(train, size=config.data.dev_size, seed=config.training.seed)
+    return config, (train, pairs.read(dev, None, config.data, "dev pairs")[0])
