@@ -2,8 +2,8 @@
 
 >>> import mirada
 >>> model = mirada.load("runs/luong")
->>> model.translate("the red fox sleeps")
-'bajo el bajo el bajo'
+>>> model.translate(["", "How are you?"])[0]
+''
 """
 
 from __future__ import annotations

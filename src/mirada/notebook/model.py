@@ -100,8 +100,9 @@ class Model:
     def translate(self, text: str | Iterable[str], *, n_best: int | None = None, beam_size: int | None = None) -> Any:
         """The best output of a text, or of each of many; with `n_best` a list of so many for each.
 
-        >>> model.translate("the red fox sleeps")
-        'bajo el bajo el bajo'
+        >>> output = model.translate("the red fox sleeps")
+        >>> model.translate(["the red fox sleeps", ""]) == [output, ""]
+        True
         >>> len(model.translate(["the red fox sleeps", "a cat"], n_best=2, beam_size=4)[1])
         2
 
