@@ -21,6 +21,22 @@ def test_public_names_are_listed_and_there() -> None:
     assert mirada.__version__ == version("mirada")
 
 
+def test_direct_options_are_refused_in_a_line() -> None:
+    """`mirada.SearchConfig(beam_size=0)`: what pydantic says, with its addresses, stays inside."""
+    for make, message in {
+        lambda: mirada.SearchConfig(beam_size=0): "beam_size: input should be greater than or equal to 1 (got 0)",
+        lambda: mirada.SearchConfig(beam=3): "unknown option 'beam'; did you mean 'beam_size'?",
+        lambda: mirada.SearchConfig(n_best=9): "n_best 9 is larger than beam_size 5; n_best must be 1 to beam_size",
+        lambda: mirada.Config(model={"decoder": "lung"}): (
+            "decoder: input should be 'classic', 'bahdanau', 'luong' or 'transformer' (got 'lung')"
+        ),
+        lambda: mirada.Config(modle={}): "unknown option 'modle'; did you mean 'model'?",
+    }.items():
+        with pytest.raises(mirada.ConfigError) as caught:
+            make()
+        assert str(caught.value) == message
+
+
 def test_another_name_is_none() -> None:
     with pytest.raises(AttributeError, match=r"^module 'mirada' has no attribute 'Tranlator'$"):
         mirada.Tranlator  # noqa: B018

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mirada.config.options import Block, Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
+from mirada.config.types import complaint, shortened
 from mirada.errors import ConfigError, suggestion
 from mirada.files import open_regular
 
@@ -43,7 +44,7 @@ def by_block(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     homes, nested = {leaf: top for top, leaf in leaves()}, dict[str, dict[str, Any]]()
     for name, value in options.items():
         if name not in homes:
-            raise ConfigError(f"unknown option {_cut(str(name))!r}{suggestion(str(name), homes)}")
+            raise ConfigError(f"unknown option {shortened(str(name))!r}{suggestion(str(name), homes)}")
         nested.setdefault(homes[name], {})[name] = str(value) if isinstance(value, PurePath) else value
     return nested
 
@@ -63,10 +64,10 @@ def load_yaml(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = _cut(getattr(error, "problem", None) or "unreadable", most=200)
+        problem = shortened(getattr(error, "problem", None) or "unreadable", most=200)
         raise ConfigError(f"{path}{line}: not valid YAML ({problem})") from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:  # a value not of the kind that it claims
-        raise ConfigError(f"{path}: not valid YAML (a value cannot be read: {_cut(str(error))})") from None
+        raise ConfigError(f"{path}: not valid YAML (a value cannot be read: {shortened(str(error))})") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -120,7 +121,7 @@ def _check_keys(node: yaml.Node) -> None:
     keys: set[str] = set()
     for key, value in pairs:
         if isinstance(key, yaml.ScalarNode) and key.value in keys:
-            raise yaml.MarkedYAMLError(problem=f"{_cut(key.value)!r} stands twice", problem_mark=key.start_mark)
+            raise yaml.MarkedYAMLError(problem=f"{shortened(key.value)!r} stands twice", problem_mark=key.start_mark)
         keys.add(str(key.value))
         _check_keys(value)
 
@@ -141,40 +142,20 @@ BlockType = TypeVar("BlockType", bound=Block)
 def changed(block: BlockType, values: Mapping[str, Any]) -> BlockType:
     """Return a block with some values changed, checked again; raises ConfigError."""
     try:
-        return type(block).model_validate({**block.model_dump(), **values})
+        return type(block).model_validate({**block.model_dump(), **values}, context={})
     except ValidationError as error:
         raise ConfigError(explain(error)) from None
 
 
 def explain(error: ValidationError, names: list[str] | None = None) -> str:
     """Turn pydantic's first complaint into one line; `names` are the valid ones of other options than a model's."""
-    first = error.errors()[0]
-    path = [str(part) for part in first["loc"]]
-    name = ".".join(path)
-    if first["type"] == "extra_forbidden":
-        return f"unknown option {_cut(name)!r}{_nearest(path) if names is None else suggestion(path[-1], names)}"
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        return message
-    return f"{_cut(name)}: {message[0].lower()}{message[1:]} (got {_cut(_shown(first['input']))})"
-
-
-def _shown(value: object) -> str:
-    try:
-        return repr(value)
-    except ValueError:  # Python writes no integer of more than 4,300 digits
-        return "a number of thousands of digits"
+    return complaint(error, _nearest if names is None else lambda path: suggestion(path[-1], names))
 
 
 def _nearest(path: list[str]) -> str:
     """What a model's unknown option may have been meant to be."""
     homes = [f"{top}.{leaf}" for top, leaf in leaves() if leaf == path[-1]]  # right, but in the wrong block
     return f"; did you mean {homes[0]!r}?" if homes else suggestion(path[-1], known_names(path[:-1]))
-
-
-def _cut(text: str, *, most: int = 80) -> str:
-    """What a file holds, in so few characters that the message stays a line."""
-    return text if len(text) <= most else text[: most - 3] + "…"
 
 
 def known_names(path: list[str]) -> list[str]:

@@ -55,7 +55,7 @@ class ServeConfig(Block):
 def parse_serving(values: dict[str, object], *, where: str = "options") -> ServeConfig:
     """Check the values of options; raises ConfigError, one line, for an unknown one (with the nearest) or a bad one."""
     try:
-        return ServeConfig.model_validate(values)
+        return ServeConfig.model_validate(values, context={})
     except ValidationError as error:
         raise ConfigError(f"{where}: {explain(error, list(ServeConfig.model_fields))}") from None
 
