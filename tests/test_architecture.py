@@ -43,7 +43,11 @@ STRANGERS = {
 EXEMPT = {"mirada.models"}
 # What is typed into a notebook: `mirada.train(pairs, decoder="luong")`. The options are far too many to be named again;
 # each is checked by the one set of them in config/, an unknown one refused with the nearest name.
-OPTIONS_AS_KEYWORDS = {("mirada.notebook.training", "train"), ("mirada", "__call__")}
+OPTIONS_AS_KEYWORDS = {
+    ("mirada.notebook.training", "train"),
+    ("mirada.notebook.comparing", "compare"),
+    ("mirada", "__call__"),
+}
 ASYNCHRONOUS = ("serving", "client")
 STARTS_WITHOUT_TORCH = ("errors", "config", "cli", "texts", "runtime", "loading", "hub")
 

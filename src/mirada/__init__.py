@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mirada.client import AsyncClient, Client
     from mirada.config.options import Config, SearchConfig
     from mirada.errors import ConfigError, DataError, MiradaError, ModelFolderError, TrainingError
+    from mirada.notebook.comparing import Comparison, compare
     from mirada.notebook.explanation import Explanation
     from mirada.notebook.measuring import Evaluation
     from mirada.notebook.model import Model, load
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AsyncClient": "mirada.client",
     "Client": "mirada.client",
+    "Comparison": "mirada.notebook.comparing",
     "Config": "mirada.config.options",
     "ConfigError": "mirada.errors",
     "DataError": "mirada.errors",
@@ -41,6 +43,7 @@ _HOMES = {
     "TrainingError": "mirada.errors",
     "Translation": "mirada.texts",
     "Translator": "mirada.translator",
+    "compare": "mirada.notebook.comparing",
     "load": "mirada.notebook.model",
     "train": "mirada.notebook.training",
 }
@@ -48,6 +51,7 @@ _HOMES = {
 __all__ = [
     "AsyncClient",
     "Client",
+    "Comparison",
     "Config",
     "ConfigError",
     "DataError",
@@ -61,6 +65,7 @@ __all__ = [
     "TrainingError",
     "Translation",
     "Translator",
+    "compare",
     "load",
     "train",
 ]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import doctest
 import inspect
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import mirada
 import tiny
+from compare_tools import in_this_process
 from mirada.notebook.training import train
+from mirada.study.compare import comparison
 
 NAMES = {
     **{f"Model.{name}": value for name, value in vars(mirada.Model).items() if inspect.isfunction(value)},
+    "compare": mirada.compare,
     "load": mirada.load,
     "train": train,
 }
@@ -35,7 +39,9 @@ def examples(value: object, name: str) -> list[doctest.Example]:
 @pytest.mark.parametrize("name", [name for name in NAMES if "__" not in name and name not in NO_EXAMPLE])
 def test_examples_are_true(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    held = {"mirada": mirada, "model": mirada.load("runs/luong", device="cpu")}
+    monkeypatch.setattr(comparison, "compare", partial(comparison.compare, launch=in_this_process))
+    pairs = list(zip(tiny.SOURCES, tiny.TARGETS, strict=True))
+    held = {"mirada": mirada, "model": mirada.load("runs/luong", device="cpu"), "pairs": pairs}
     run = doctest.DocTestRunner(verbose=False)
     found = examples(NAMES[name], name)
     assert found, "a public name without an example"

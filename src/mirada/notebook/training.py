@@ -100,13 +100,31 @@ def _prepared(
         return parse({**values, "model_dir": folder}), None
     if given[0] is None:
         raise ConfigError("targets without sources; give both, or pairs")
-    if named := [name for name in FILES if name in values.get("data", {})]:
+    values, corpora = in_memory(values, given, dev)
+    return parse({**values, "model_dir": folder}), corpora
+
+
+def reading(values: dict[str, dict[str, Any]]) -> Config:
+    """The options that say how pairs are read and split; the others may be of several systems."""
+    seed = {name: value for name, value in values.get("training", {}).items() if name == "seed"}
+    return parse({"data": values.get("data", {}), "training": seed})
+
+
+def in_memory(
+    values: dict[str, dict[str, Any]], given: tuple[Any, Any], dev: Any
+) -> tuple[dict[str, dict[str, Any]], tuple[Corpus, Corpus]]:
+    """Pairs to train on and those of dev, and the options with what names their parts.
+
+    Raises ConfigError where the options name files too.
+    """
+    own = values.get("data", {})
+    if named := [name for name in FILES if name in own]:
         raise ConfigError(f"pairs are given twice, as {named[0]} too; leave one of them out")
-    options = parse({"data": {**values.get("data", {}), "tsv": FROM_PYTHON}}).data
-    train, keys = pairs.read(*given, options, "pairs")
-    own = {"jsonl": FROM_PYTHON, "source_key": ",".join(keys.source), "target_key": keys.target}
-    data = {name: value for name, value in values.get("data", {}).items() if not name.endswith("_column")}
-    config = parse({**values, "data": {**data, **own}, "model_dir": folder})
+    train, keys = pairs.read(*given, parse({"data": {**own, "tsv": FROM_PYTHON}}).data, "pairs")
+    kept = {name: value for name, value in own.items() if not name.endswith("_column")}
+    kept |= {"jsonl": FROM_PYTHON, "source_key": ",".join(keys.source), "target_key": keys.target}
+    values = {**values, "data": kept}
+    config = reading(values)
     if dev is None:
-        return config, split_dev(train, size=config.data.dev_size, seed=config.training.seed)
-    return config, (train, pairs.read(dev, None, config.data, "dev pairs")[0])
+        return values, split_dev(train, size=config.data.dev_size, seed=config.training.seed)
+    return values, (train, pairs.read(dev, None, config.data, "dev pairs")[0])

@@ -53,6 +53,7 @@ class ComparisonRequest:
     multi_reference: bool = False
     gold: str | None = None  # a file of links, line by line with the test pairs
     units: GoldUnits | None = None  # what it counts (None: words); other units depend on a model's tokeniser
+    given: items.Pairs | None = None  # that are in memory, instead of those in files
     embedded: int = 6000  # training pairs of the embedded corpus, where no others are given
     batch_size: int = 64
     quiet: bool = False
@@ -131,6 +132,8 @@ def _place(request: ComparisonRequest, units: Units | None) -> RunSettings:
 
 def _pairs(request: ComparisonRequest, data: DataConfig) -> items.Pairs:
     """The user's pairs, or the embedded corpus."""
+    if request.given is not None:
+        return request.given
     test = parse({"data": request.test}, where="test pairs").data
     if chosen_files(data):
         pairs = items.given_pairs(data, test)
