@@ -30,6 +30,8 @@ UNUSUAL: dict[str, Any] = {
     "recurrent_dropout": 0.1,
     "encoder_hidden_size": 9,
     "num_heads": 8,
+    "activation": "swish",
+    "copy_head": 2,
     "ff_size": 9,
     "rnn_type": "gru",
     "hidden_size": 10,
@@ -166,6 +168,7 @@ def test_an_option_that_would_do_nothing(option, decoder):
     if decoder in owners:
         needs = {"score": "concat"} if option in ("attention_size", "coverage") else {}
         needs |= {"attention_window": "local-m"} if option == "window" else {}
+        needs |= {"copy_attn": True} if option == "copy_head" else {}
         assert getattr(model(**values, **needs), option) == value
         return
     stored = parse({"model": values}, stored=True).model  # an older version wrote it: it did nothing then either
