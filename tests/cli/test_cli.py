@@ -75,7 +75,7 @@ def test_help_shows_examples_and_the_usual_options_first():
         ("train --lr 3", "unknown argument '--lr'; did you mean '--learning-rate'?; see `mirada train --help-all`"),
         ("train --source a", "unknown argument '--source'; did you mean '--src'?; see `mirada train --help-all`"),
         ("train --attention dot", "unknown argument '--attention'; did you mean '--score'?; see `mirada train"),
-        ("explain model how are you", "unknown argument 'are'; a text of several words stands in quotes; see"),
+        ("explain model how are you", "how: no such model folder; a text of several words stands in quotes"),
         ("translate two", "two: a file, expected a model folder; texts to translate are read from standard input"),
         ("translate model/model.safetensors", "model/model.safetensors: a file of a model; give its folder, model"),
         ("translate .", ".: not a model folder (config.yaml is missing; it holds the models model)"),

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from cli_tools import works
-from mirada import load
 from mirada.config.configfile import changed
-from mirada.translator import Translator
+from mirada.translator import Translator, load
 
 HERE = Path(__file__).parent
 

@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cli_tools import refusal, works
-from mirada import load
 from mirada.data.vocabulary import BOS, PAD
+from mirada.translator import load
 
 FOLDER = Path(__file__).parent / "marian"
 Change = Callable[[dict[str, Any]], object]

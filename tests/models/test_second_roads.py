@@ -108,7 +108,7 @@ def carry_layer(layer: Layer, other: nn.TransformerEncoderLayer | nn.Transformer
 @pytest.mark.parametrize("pre_norm", [False, True])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_a_transformer_encoder_layer_equals_pytorchs(pre_norm: bool, heads: int) -> None:
-    layer = Layer(Sizes(6, heads, 7, 0.1, pre_norm), cross=False).double().eval()
+    layer = Layer(Sizes(6, heads, 7, "relu", 0.1, pre_norm), cross=False).double().eval()
     shake(layer)
     other = nn.TransformerEncoderLayer(6, heads, 7, 0.1, batch_first=True, norm_first=pre_norm).double().eval()
     carry_layer(layer, other)
@@ -121,7 +121,7 @@ def test_a_transformer_encoder_layer_equals_pytorchs(pre_norm: bool, heads: int)
 @pytest.mark.parametrize("heads", [1, 2])
 def test_a_transformer_decoder_layer_equals_pytorchs(pre_norm: bool, heads: int) -> None:
     """With a causal mask over the words and a padding mask over the source; and its weights over the source."""
-    layer = Layer(Sizes(6, heads, 7, 0.1, pre_norm), cross=True).double().eval()
+    layer = Layer(Sizes(6, heads, 7, "relu", 0.1, pre_norm), cross=True).double().eval()
     shake(layer)
     other = nn.TransformerDecoderLayer(6, heads, 7, 0.1, batch_first=True, norm_first=pre_norm).double().eval()
     carry_layer(layer, other)

@@ -206,7 +206,7 @@ def test_no_folder(tmp_path):
     with refuses(f"{tmp_path / 'none'}: no such model folder"):
         load(tmp_path / "none")
     (tmp_path / "file").touch()
-    with refuses(f"{tmp_path / 'file'}: no such model folder"):
+    with refuses(f"{tmp_path / 'file'}: a file, expected a model folder; texts to translate are read from"):
         load(tmp_path / "file")
 
 
@@ -245,7 +245,7 @@ def test_a_folder_can_be_copied(folder, tmp_path):
 
 
 def test_nothing_in_the_package_can_run_a_stored_program():
-    """No pickle, and nothing that unpickles, neither imported nor called."""
+    """No pickle, and nothing that unpickles, neither imported nor called, but torch's reader of bare weights."""
     forbidden = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
     calls = {"torch.load", "torch.save", "numpy.load", "np.load", "yaml.load", "yaml.unsafe_load", "eval", "exec"}
     found = []
@@ -258,5 +258,7 @@ def test_nothing_in_the_package_can_run_a_stored_program():
                 names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
             elif isinstance(node, ast.Call):
                 names = [ast.unparse(node.func)]
+                if names == ["torch.load"] and "weights_only=True" in map(ast.unparse, node.keywords):
+                    continue
             found += [f"{path.name}: {name}" for name in names if name in calls or name.split(".")[0] in forbidden]
     assert found == []

@@ -15,6 +15,7 @@ import tiny
 from cli_tools import flags, mirada, one_line, refusal, works, write_pairs
 from mirada import translator
 from mirada.config.options import TrainingConfig
+from mirada.data.batches import Encoded
 from mirada.devices import halving, out_of_memory
 from mirada.errors import DataError
 from mirada.store.checkpoint import METRICS, RESUME, WEIGHTS, read_archive
@@ -146,10 +147,10 @@ def test_scoring_halves_too(tmp_path, monkeypatch):
     expected = [float(line) for line in works("score", folder, "--tsv", pairs).lines]
     real = translator.force
 
-    def small(model: object, sources: list[object], *rest: object, **options: object) -> object:
-        if len(sources) > most:
+    def small(model: object, pairs: Encoded, *rest: object, **options: object) -> object:
+        if len(pairs.sources) > most:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(model, sources, *rest, **options)
+        return real(model, pairs, *rest, **options)
 
     monkeypatch.setattr(translator, "force", small)
     most = 2

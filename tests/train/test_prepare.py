@@ -42,7 +42,7 @@ def resolved(config: Config, pairs: Corpus) -> Config:
         (WORDS, PHONEMES, ("char", "word", None)),  # how a word is spelled and said: no size, all of them
         (tiny.SOURCES, tiny.TARGETS, ("bpe", "bpe", 500)),
         (WORDS, tiny.TARGETS * 10, ("char", "bpe", 500)),
-        (tiny.SOURCES * 1000, tiny.TARGETS * 1000, ("bpe", "bpe", 1500)),
+        (tiny.SOURCES * 1000, tiny.TARGETS * 1000, ("bpe", "bpe", 922)),  # 41,500 running words a side / 45
     ],
 )
 def test_kinds_and_sizes_follow_the_data(sources, targets, expected):

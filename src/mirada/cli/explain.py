@@ -107,6 +107,9 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     beside = values.file is not None or values.verify is not None
     models = beside and all(one.startswith("hf:") or Path(one).is_dir() for one in values.more)
     values.text = values.more.pop() if values.more and not models else None
+    for one in values.more:
+        if not one.startswith("hf:") and not Path(one).is_dir():
+            raise ConfigError(f"{one}: no such model folder; a text of several words stands in quotes")
     values.models = [values.model, *map(located, values.more)]
     values.mode = ensemble_mode(values)
     return values

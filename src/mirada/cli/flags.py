@@ -69,9 +69,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def _meant(wrong: str, flags: Sequence[str]) -> str:
-    """`; did you mean …?` for a flag; for a bare word that it belongs into quotes."""
+    """`; did you mean …?` for a flag that is no bare word."""
     if not wrong.startswith("-"):
-        return "; a text of several words stands in quotes" if "--verify" in flags else ""
+        return ""
     known = ELSEWHERE.get(wrong.replace("_", "-"))
     return f"; did you mean {known!r}?" if known in flags else suggestion(wrong, flags)
 

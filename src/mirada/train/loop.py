@@ -137,7 +137,7 @@ def _loop(run: Run) -> None:
             tokens = sum(int(lengths[indices, 1].sum()) for indices in chosen)
             _update(run, [collate(pairs, indices, device) for indices in run.processes.share(chosen)], tokens)
             progress.position += len(chosen)
-            progress.seconds, stop = run.processes.most(time.monotonic() - begun, run.stop.number)
+            (progress.seconds,) = run.processes.most(time.monotonic() - begun)
             at_end = progress.position == len(batches)
             validated = _validation_due(run, at_end)
             if validated:
@@ -145,6 +145,7 @@ def _loop(run: Run) -> None:
                 (progress.validated_at,) = run.processes.most(time.monotonic() - begun)
                 progress.validation_seconds = progress.validated_at - progress.seconds
                 progress.seconds = progress.validated_at
+            (stop,) = run.processes.most(run.stop.number)  # asked once: one that comes later waits for the next update
             save_due = options.save_every is not None and progress.updates % options.save_every == 0
             if validated or save_due or stop:
                 _save(run)
