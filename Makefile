@@ -3,13 +3,17 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test test-browser load fuzz faults bench bench-peers check lint types clean
+.PHONY: demo test test-slow test-browser load fuzz faults bench bench-peers check lint types clean
 
 demo: .venv/ready
 	$(BIN)/mirada demo
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2
+
+# What takes longest: trainings until a task is solved, kills, every gradient with every dropout. About five minutes.
+test-slow: .venv/ready
+	$(BIN)/python -m pytest -n 2 -m slow
 
 # The page in Chromium on four small models that it trains first (Debian: apt install chromium).
 test-browser: .venv/ready

@@ -222,6 +222,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     torch.set_num_threads(1)
 
 
+@pytest.mark.slow
 def test_every_part_leaves_its_rows(quick: Path) -> None:
     found = rows.read(quick)
     assert {one["work"] for one in found if one["kind"] == "train"} == {"T1", "T3", "T4"}
@@ -232,6 +233,7 @@ def test_every_part_leaves_its_rows(quick: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_row_of_training_says_what_it_should(quick: Path) -> None:
     for one in (one for one in rows.read(quick) if one["kind"] == "train"):
         assert len(one["windows"]) == len(one["others"]) == train.QUICK.windows
@@ -242,11 +244,13 @@ def test_a_row_of_training_says_what_it_should(quick: Path) -> None:
         assert one["operations"]
 
 
+@pytest.mark.slow
 def test_a_search_needs_no_more_rows_than_it_computes(quick: Path) -> None:
     for one in (one for one in rows.read(quick) if one["kind"] == "decode"):
         assert one["rows_computed"] is None or one["rows_computed"] >= one["sentences"] * one["mean_length"]
 
 
+@pytest.mark.slow
 def test_the_report_of_everything_has_every_part(quick: Path) -> None:
     text = (quick / "report.md").read_text(encoding="utf-8")
     for title in ("Training", "Where the time goes", "Decoding", "One sentence at a time", "How cost grows"):

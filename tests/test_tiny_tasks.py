@@ -47,7 +47,10 @@ def parts(lengths: tuple[int, int]) -> tuple[list[Pair], list[Pair], list[Pair]]
     return pairs[:6000], pairs[6000:6100], pairs[6100:]
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    "system",
+    [name if name in ("bahdanau", "classic-gru") else pytest.param(name, marks=pytest.mark.slow) for name in SYSTEMS],
+)
 def test_sequences_never_seen_are_reversed(system: str, tmp_path: Path) -> None:
     """Up to six symbols where there is attention, up to four where one vector must hold them all."""
     train, dev, test = parts((3, 4) if system.startswith("classic") else (4, 6))

@@ -161,6 +161,7 @@ SETS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SETS, ids=lambda case: case[0])
 def test_real_sets(case):
     pattern, *columns = case

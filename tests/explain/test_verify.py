@@ -71,6 +71,7 @@ def is_refused(traces: list[dict[str, Any]], translator: Translator) -> bool:
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("decoder", "score"), FAMILIES)
 def test_every_systems_traces_agree_with_its_weights(decoder: str, score: str | None) -> None:
     for values in some_systems(decoder, score):

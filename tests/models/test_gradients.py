@@ -134,6 +134,7 @@ def test_every_parameters_gradient_by_finite_differences(decoder: str, score: st
         assert_slopes(build(options), options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("decoder", "score"), FAMILIES)
 def test_gradients_in_training_with_every_dropout_by_finite_differences(decoder: str, score: str | None) -> None:
     recurrent = {} if decoder == "transformer" else {"recurrent_dropout": 0.3}

@@ -40,6 +40,7 @@ def test_compare_runs_no_file_of_the_working_directory(trapped: Path) -> None:
     assert not (trapped / "ran").exists()
 
 
+@pytest.mark.slow
 def test_bottleneck_runs_no_file_of_the_working_directory(trapped: Path) -> None:
     small = BottleneckRequest(
         trapped / "out", settings=replace(TINY, classic_widths=(6,)), parts=("lengths",), device="cpu", quiet=True

@@ -74,6 +74,7 @@ def test_asked_to_stop(number, code, whole, tmp_path):
     assert_goes_on(folder, whole)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(whole, tmp_path):
     """A save after every update, so that many of the moments are in the middle of one."""
     folder, draw, reached = tmp_path / "m", random.Random(7), [0]

@@ -76,8 +76,8 @@ def trained(
     "system",
     [
         {"decoder": "luong", "ema-decay": 0.9},
-        {"decoder": "bahdanau", "rnn-type": "gru"},
-        {"decoder": "transformer", "hidden-size": None, "num-heads": 2},
+        pytest.param({"decoder": "bahdanau", "rnn-type": "gru"}, marks=pytest.mark.slow),
+        pytest.param({"decoder": "transformer", "hidden-size": None, "num-heads": 2}, marks=pytest.mark.slow),
     ],
     ids=lambda system: str(system["decoder"]),
 )
@@ -100,6 +100,7 @@ def test_two_processes_are_one_with_twice_the_batches(system, tmp_path):
         assert list(map(float, ours.split("\t"))) == pytest.approx(list(map(float, theirs.split("\t"))), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_stopped_and_gone_on_is_never_stopped(tmp_path):
     """With dropout, each process's own; and one process alone goes on with what two began."""
     given = SMALL | write_data(tmp_path) | {"dropout": 0.3, "valid-every": 3}
@@ -116,6 +117,7 @@ def test_stopped_and_gone_on_is_never_stopped(tmp_path):
     assert "accum_count" in other[2]
 
 
+@pytest.mark.slow
 def test_where_one_dies_all_end_and_the_same_command_goes_on(tmp_path):
     given = SMALL | write_data(tmp_path) | {"max-updates": 100_000, "epochs": 100_000, "valid-every": 5}
     folder = tmp_path / "model"
@@ -134,6 +136,7 @@ def test_where_one_dies_all_end_and_the_same_command_goes_on(tmp_path):
     assert progress(folder)["updates"] == before + 2
 
 
+@pytest.mark.slow
 def test_torchrun_starts_them(tmp_path):
     given = SMALL | write_data(tmp_path) | {"max-updates": 2}
     line = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]

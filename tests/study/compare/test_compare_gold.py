@@ -131,6 +131,7 @@ def small(folder: Path):
     return request(folder, **changes)
 
 
+@pytest.mark.slow
 def test_the_embedded_corpus_brings_its_gold(embedded, tmp_path):
     asked, results = embedded
     write_splits(make_splits(60), tmp_path)

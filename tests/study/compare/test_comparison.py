@@ -272,6 +272,7 @@ def test_unigram_and_a_wrong_baseline_are_refused(tmp_path):
         compare(request(tmp_path, baseline="bahdanau"), print, resume=True)
 
 
+@pytest.mark.slow
 def test_a_killed_comparison_goes_on_to_the_same_results(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
