@@ -22,6 +22,7 @@ from mirada.files import expanded, text_stream, unwritable
 
 if TYPE_CHECKING:
     from mirada.cli.remote import Remote
+    from mirada.config.options import SearchConfig
     from mirada.runtime import Translator as Runtime
     from mirada.translator import Translation, Translator
 
@@ -47,25 +48,8 @@ def run(arguments: Sequence[str]) -> int:
         return _translate_there(values)
     if not values.models:
         raise ConfigError("give a model folder, or --server URL; see `mirada translate --help`")
-    mode = ensemble_mode(values)
-
-    from mirada.config.configfile import changed
-    from mirada.loading import load
-
-    translator = load(
-        values.models,
-        device=values.device,
-        precision=values.precision,
-        workers=values.workers,
-        ensemble_mode=mode,
-    )
-    translator.warn = _refuse if values.strict else say
-    options = changed(translator.config.search, collect(values).get("search", {}))
+    translator, options = _loaded(values)
     with_attention = values.alignment is not None or values.save_attention is not None
-    if (with_attention or (options.replace_unk and len(values.models) > 1)) and not translator.has_attention:
-        raise ConfigError(_no_attention(values.models))
-    if options.replace_unk and translator.config.data.target_tokenizer in ("bpe", "unigram"):
-        say("replace_unk: this model writes pieces of words, so it writes no <unk> and nothing will be replaced")
     with ExitStack() as stack:
         blocks, output = _open(values, stack)
         attention = stack.enter_context(_writable(values.save_attention)) if values.save_attention else None
@@ -93,6 +77,30 @@ def run(arguments: Sequence[str]) -> int:
             raise DataError(f"{values.prefix_file}: more lines than the input, which has {remarks.lines}")
     say_remarks(remarks)
     return 0
+
+
+def _loaded(values: argparse.Namespace) -> tuple[Translator | Runtime, SearchConfig]:
+    """The model or ensemble with the options of its search; raises ConfigError for what it cannot give."""
+    mode = ensemble_mode(values)
+
+    from mirada.config.configfile import changed
+    from mirada.loading import load
+
+    translator = load(
+        values.models,
+        device=values.device,
+        precision=values.precision,
+        workers=values.workers,
+        ensemble_mode=mode,
+    )
+    translator.warn = _refuse if values.strict else say
+    options = changed(translator.config.search, collect(values).get("search", {}))
+    attended = values.alignment is not None or values.save_attention is not None
+    if (attended or (options.replace_unk and len(values.models) > 1)) and not translator.has_attention:
+        raise ConfigError(_no_attention(values.models))
+    if options.replace_unk and translator.config.data.target_tokenizer in ("bpe", "unigram"):
+        say("replace_unk: this model writes pieces of words, so it writes no <unk> and nothing will be replaced")
+    return translator, options
 
 
 def _translate_there(values: argparse.Namespace) -> int:
