@@ -22,8 +22,9 @@ settings.load_profile("mirada")
 
 @pytest.fixture(scope="session", params=list(tiny.MODELS))
 def model_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder to read from, for each decoder; parametrise it indirectly to choose some."""
-    return tiny.write_folder(tmp_path_factory.mktemp("models") / request.param, request.param)
+    """A folder to read from, for each decoder; parametrise it indirectly to choose some, or those of tiny.SPECIAL."""
+    where = tmp_path_factory.mktemp("models") / request.param
+    return tiny.write_folder(where, *tiny.SPECIAL.get(request.param, (request.param,)))
 
 
 @pytest.fixture(scope="session")

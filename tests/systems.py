@@ -17,11 +17,16 @@ Options = dict[str, Any]
 VOCAB = 13
 SCORES = ("additive", "dot", "scaled_dot", "general", "concat")
 FAMILIES = [("classic", None), *product(("bahdanau", "luong"), SCORES), ("transformer", None)]
+ATTENTIVE = [family for family in FAMILIES if family[0] != "classic"]
 DEPTHS = ((1, 1), (2, 2), (2, 1), (1, 2))
 # Rows of a batch: different lengths, one of them a lone </s>; 1 is padding.
 SOURCE = torch.tensor([[5, 9, 4, 7, 8, 3], [3, 1, 1, 1, 1, 1], [8, 6, 3, 1, 1, 1]])
 LENGTHS = torch.tensor([6, 1, 3])
 TARGET = torch.tensor([[2, 7, 7, 4, 12], [2, 3, 1, 1, 1], [2, 10, 5, 11, 1]])
+
+# What each source position would write: a word of the target, or V + the position where the same word stands first.
+COPIES = torch.tensor([[VOCAB, 9, VOCAB, 7, VOCAB + 4, 3], [3, 1, 1, 1, 1, 1], [VOCAB, VOCAB + 1, 3, 1, 1, 1]])
+COPIED = torch.tensor([[2, 7, VOCAB, 4, 12], [2, 3, 1, 1, 1], [2, VOCAB + 1, 5, VOCAB, 1]])
 
 
 class Batch(NamedTuple):

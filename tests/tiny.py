@@ -35,6 +35,7 @@ TARGETS = [
     "el libro está bajo el árbol",
 ]
 CORPUS = Corpus(SOURCES, TARGETS, list(range(1, 7)), [], "tiny")
+PARTED = Corpus([f"{source}\t{source[:5]}" for source in SOURCES], TARGETS, list(range(1, 7)), [], "parted")
 METRICS = {"loss": 1.25, "bleu": 17.5}
 
 # One system a flow; between them both cells, both readouts, several layers, and every way of sharing weights.
@@ -43,6 +44,31 @@ MODELS: dict[str, dict[str, Any]] = {
     "bahdanau": {"rnn_type": "gru", "readout": "deep"},
     "luong": {"rnn_type": "lstm", "tied_softmax": True},
     "transformer": {"num_heads": 2, "ff_size": 20, "tied_softmax": True, "tied_embeddings": True},
+}
+
+# The same four with what few have: copied words and letters, windows, coverage, sources of two parts.
+RARE = {"source_tokenizer": "word", "target_tokenizer": "word", "vocab_min_freq": 2}
+SPECIAL: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
+    "copied words": (
+        "bahdanau",
+        {"data": RARE, "model": {"copy_attn": True, "coverage": True, "attention_window": "local-m"}},
+    ),
+    "copied letters": (
+        "luong",
+        {
+            "data": {"source_tokenizer": "char", "target_tokenizer": "char", "vocab_min_freq": 4},
+            "model": {"copy_attn": True},
+        },
+    ),
+    "copied subwords": ("transformer", {"model": {"copy_attn": True, "copy_head": 2, "norm": "post"}}),
+    "near": (
+        "luong",
+        {"model": {"attention_window": "local-p", "window": 2}},
+    ),
+    "two parts": (
+        "luong",
+        {"data": {"source_tokenizer": "word,char", "target_tokenizer": "unigram"}, "model": {"segments": 2}},
+    ),
 }
 
 
@@ -75,7 +101,7 @@ def random_model(config: Config, vocabularies: tuple[int, int]) -> AnyModel:
 def write_folder(folder: Path, decoder: str, changes: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
     """Write the model folder of a tiny system, with other options than the usual; returns it."""
     config = options(decoder, changes)
-    source, target = prepare.learn_tokenizers(config, CORPUS)
+    source, target = prepare.learn_tokenizers(config, PARTED if "," in str(config.data.source_tokenizer) else CORPUS)
     model = random_model(config, (len(source), len(target)))
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint.write_start(folder, config, source, target)

@@ -15,7 +15,7 @@ from mirada.export.graph import Graph, in_bytes
 from mirada.export.onnx_folder import graphs_of, names_of, weights_of
 from mirada.search.step import log_probabilities
 from mirada.trees import select_rows
-from systems import FAMILIES, LENGTHS, SOURCE, TARGET, Options, build, some_systems
+from systems import ATTENTIVE, COPIED, COPIES, FAMILIES, LENGTHS, SOURCE, TARGET, Options, build, some_systems
 
 BEAMS = 2
 SIZES: Options = {"embedding_dim": 4, "hidden_size": 6, "segments": 2}
@@ -23,7 +23,18 @@ PARTS: list[Options] = [
     {"decoder": "luong", "reverse_source": True, **SIZES},
     {"decoder": "transformer", "embedding_dim": 4, "segments": 2},
 ]
-SYSTEMS = [options for family in FAMILIES for options in some_systems(*family)[::4]] + PARTS
+COPYING = [{**options, "copy_attn": True} for family in ATTENTIVE for options in some_systems(*family)[1::5]]
+COPYING.append({"decoder": "transformer", "embedding_dim": 4, "num_heads": 2, "copy_attn": True, "copy_head": 2})
+NEAR: list[Options] = [
+    {"decoder": "luong", "attention_window": "local-m", "window": 1, "copy_attn": True},
+    {"decoder": "bahdanau", "attention_window": "local-m", "window": 2, "reverse_source": True, "coverage": True},
+    {"decoder": "luong", "attention_window": "local-p", "window": 2, "score": "dot"},
+    {"decoder": "bahdanau", "attention_window": "local-p", "window": 1, "coverage": True, "rnn_type": "gru"},
+    {"decoder": "bahdanau", "coverage": True, "copy_attn": True, "attention_size": 5},
+    {"decoder": "luong", "coverage": True, "score": "concat", "input_feeding": False, "dec_layers": 2},
+]
+WHOLE = [options for family in FAMILIES for options in some_systems(*family)[::4]]
+SYSTEMS = [*WHOLE, *PARTS, *COPYING, *({**SIZES, **options} for options in NEAR)]
 
 
 def name(options: Options) -> str:
@@ -44,14 +55,15 @@ def test_graphs_say_what_the_model_says(options: Options) -> None:
     graphs, names = graphs_of(weights_of(model), config, "float32"), names_of(config)
     source = SOURCE.where(SOURCE != 9, SEP)
     rows = torch.arange(3).repeat_interleave(BEAMS)
+    copies, target = (COPIES, COPIED) if config.copy_attn else (None, TARGET)
     with torch.inference_mode():
-        memory = model.encode(source, LENGTHS)
+        memory = model.encode(source, LENGTHS, copies)
         state = select_rows(model.start(memory), rows)
         values = run(graphs["encode"], {"source": source.numpy(), "lengths": LENGTHS.numpy()})
-        values |= run(graphs["start"], values)
+        values |= run(graphs["start"], values) | ({} if copies is None else {"copies": copies.numpy()})
         assert set(names.memory) | set(names.final) | set(names.state) <= set(values)
         for t in range(4):
-            token = TARGET[:, t].repeat_interleave(BEAMS)
+            token = target[:, t].repeat_interleave(BEAMS)
             step = model.step(token, state, memory)
             feeds = {"token": token.numpy(), "rows": rows.numpy(), "count": np.array([3])}
             found = run(graphs["step"], {**values, **feeds})

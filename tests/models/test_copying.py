@@ -19,12 +19,7 @@ from mirada.models.copying import Copying, mixture
 from mirada.reference import systems as equations
 from mirada.search.memory import padded
 from mirada.trees import select_rows
-from systems import FAMILIES, LENGTHS, SOURCE, VOCAB, Options, assert_same, build, some_systems
-
-ATTENTIVE = [family for family in FAMILIES if family[0] != "classic"]
-# What each source position would write: a word of the target, or V + the position where the same word stands first.
-COPIES = torch.tensor([[VOCAB, 9, VOCAB, 7, VOCAB + 4, 3], [3, 1, 1, 1, 1, 1], [VOCAB, VOCAB + 1, 3, 1, 1, 1]])
-TARGET = torch.tensor([[2, 7, VOCAB, 4, 12], [2, 3, 1, 1, 1], [2, VOCAB + 1, 5, VOCAB, 1]])
+from systems import ATTENTIVE, COPIED, COPIES, LENGTHS, SOURCE, VOCAB, Options, assert_same, build, some_systems
 
 
 def copying_systems(decoder: str, score: str | None) -> list[Options]:
@@ -38,7 +33,7 @@ def by_steps(model: AnyModel, copies: Tensor = COPIES, source: Tensor = SOURCE) 
     """log P of each step, [B, T, V + S]."""
     memory = model.encode(source, LENGTHS, copies)
     state, found = model.start(memory), []
-    for token in TARGET.T:
+    for token in COPIED.T:
         step = model.step(token, state, memory)
         state = step.state
         found.append(step.logits)
@@ -53,14 +48,14 @@ def test_every_step_is_the_papers_mixture(decoder: str, score: str | None) -> No
         weights = {name: value.numpy() for name, value in model.state_dict().items()}
         with torch.no_grad():
             log_p = by_steps(model)
-            outputs = model(SOURCE, LENGTHS, TARGET, COPIES)
+            outputs = model(SOURCE, LENGTHS, COPIED, COPIES)
             assert_same(model.logits(outputs.hidden, outputs.copying).exp(), log_p.exp(), 1e-12, options)
         assert_same(log_p.exp().sum(-1), torch.ones(3, 5).double(), 1e-12, options)
         assert (log_p[..., 1:3] == -torch.inf).all()  # <pad> and <s>
         assert (log_p[0, :, VOCAB + 1] == -torch.inf).all(), "position 1 holds a word of the vocabulary"
         for row, length in enumerate(LENGTHS.tolist()):
             source, copies = SOURCE[row, :length].tolist(), COPIES[row, :length].tolist()
-            run = equations.run(config, weights, source, TARGET[row].tolist(), copies=copies)
+            run = equations.run(config, weights, source, COPIED[row].tolist(), copies=copies)
             for t, named in enumerate(run.steps):
                 found = log_p[row, t, : VOCAB + length].exp().numpy()
                 assert np.abs(found - named["p"]).max() < 1e-12, (options, row, t)
@@ -88,7 +83,7 @@ def test_padding_and_other_hypotheses_change_nothing(decoder: str, score: str | 
             memory = padded(model.encode(SOURCE, LENGTHS, COPIES)._replace(), 9)
             start = model.start(model.encode(SOURCE, LENGTHS, COPIES))
             twice = select_rows(start, torch.arange(3).repeat_interleave(2))
-            step = model.step(TARGET[:, 0].repeat_interleave(2), twice, memory)
+            step = model.step(COPIED[:, 0].repeat_interleave(2), twice, memory)
             assert_same(step.logits[::2, : VOCAB + 6].exp(), whole[:, 0].exp(), 1e-12, options)
             assert_same(step.logits[1::2].exp(), step.logits[::2].exp(), 1e-12, options)
 
@@ -101,10 +96,10 @@ def test_one_head_of_the_last_layer_can_be_what_copies() -> None:
         steps = {}
         for head, model in models.items():
             memory = model.encode(SOURCE, LENGTHS, COPIES)
-            steps[head] = model.step(TARGET[:, 0], model.start(memory), memory)
+            steps[head] = model.step(COPIED[:, 0], model.start(memory), memory)
             weights = steps[head].heads[:, -1].mean(1) if head is None else steps[head].heads[:, -1, head - 1]
             context = (weights[:, None] @ memory.states)[:, 0]
-            y = model.embed(model.embedding, TARGET[:, :1], 0)[:, 0]
+            y = model.embed(model.embedding, COPIED[:, :1], 0)[:, 0]
             gate = model.copy_gate(context, steps[head].hidden, y)
             own = model.logits(steps[head].hidden)
             assert_same(steps[head].logits.exp(), mixture(own, Copying(gate, weights, COPIES)).exp(), 1e-12, head)
@@ -151,4 +146,12 @@ def test_the_mixtures_gradients_by_finite_differences() -> None:
 def test_a_model_that_copies_wants_to_know_what() -> None:
     model = build({"decoder": "luong", "score": "dot", "embedding_dim": 4, "hidden_size": 6, "copy_attn": True})
     with pytest.raises(ValueError, match="is told what each source position would write"):
-        model(SOURCE, LENGTHS, TARGET)
+        model(SOURCE, LENGTHS, COPIED)
+
+
+def test_what_is_seldom_copied_keeps_its_digits() -> None:
+    """In float32, where 1 − p_gen is a multiple of 6e-8: by hand in float64."""
+    gate, weights, ids = torch.tensor([14.0, 20.0]), torch.tensor([[0.75, 0.25]] * 2), torch.tensor([[5, 4]] * 2)
+    found = mixture(torch.zeros(2, 5), Copying(gate, weights, ids)).double()
+    copied = (1 - gate.double().sigmoid()) * 0.75
+    assert_same(found[:, 5], copied.log(), 1e-6, "a word of the source alone")

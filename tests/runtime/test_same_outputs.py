@@ -13,12 +13,14 @@ import torch
 from cli_tools import works
 from mirada import runtime
 from mirada.config.configfile import changed
+from mirada.config.options import SearchConfig
 from mirada.runtime.sampling import uniforms
 from mirada.translator import Translator
-from tiny import SOURCES, TARGETS
+from tiny import MODELS, SOURCES, SPECIAL, TARGETS
 
-TEXTS = [*SOURCES, "", "the the cat cat fox", "a", SOURCES[1]]
-PREFIXES = ["el zorro", "", "un", "el gato y el perro que ve la casa vieja", "", "", "", "", "ñ", "la"]
+EVERY = pytest.mark.parametrize("model_folder", [*MODELS, *SPECIAL], indirect=True, scope="session")
+TEXTS = [*SOURCES, "", "the the cat cat fox", "a", SOURCES[1], "żółw ĥ, the fox the\tquick"]
+PREFIXES = ["el zorro", "", "un", "el gato y el perro que ve la casa vieja", "", "", "", "", "ñ", "la", "żó"]
 WAYS: list[dict[str, Any]] = [
     {"beam_size": 1},
     {"beam_size": 5},
@@ -33,6 +35,7 @@ WAYS: list[dict[str, Any]] = [
     {"min_output_length": 3, "max_output_length": 3, "sample": True},
     {"replace_unk": True},
 ]
+SAMPLED = SearchConfig(sample=True, n_best=5)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +43,7 @@ def exported(exported_folder: Path) -> runtime.Translator:
     return runtime.load(exported_folder)
 
 
+@EVERY
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_the_same_outputs(translator: Translator, exported: runtime.Translator, way: dict[str, Any]) -> None:
     options = changed(translator.config.search, way)
@@ -47,6 +51,7 @@ def test_the_same_outputs(translator: Translator, exported: runtime.Translator, 
     same(exported.search(TEXTS, options=options, with_attention=True), expected)
 
 
+@EVERY
 def test_the_same_beginnings(translator: Translator, exported: runtime.Translator) -> None:
     for way in ({}, {"beam_size": 1}, {"sample": True}):
         options = changed(translator.config.search, way)
@@ -70,6 +75,7 @@ def same(found: list[list[Any]], expected: list[list[Any]]) -> None:
             np.testing.assert_allclose(one.attention, other.attention, atol=1e-5)
 
 
+@EVERY
 def test_a_sentence_alone_is_what_it_is_in_any_batch(exported: runtime.Translator) -> None:
     together = exported.search(TEXTS, batch_size=4)
     alone = [exported.search([text])[0] for text in TEXTS]
@@ -77,9 +83,11 @@ def test_a_sentence_alone_is_what_it_is_in_any_batch(exported: runtime.Translato
     assert [row[0].text for row in exported.stream(iter(TEXTS), batch_size=2)] == [row[0].text for row in together]
 
 
+@EVERY
 def test_the_same_scores(translator: Translator, exported: runtime.Translator) -> None:
-    expected = translator.score(SOURCES, TARGETS, with_attention=True)
-    for found, one in zip(exported.score(SOURCES, TARGETS, batch_size=4, with_attention=True), expected, strict=True):
+    sources, targets = [*SOURCES, TEXTS[-1], ""], [*TARGETS, "el zorro, żółw ĥ ĥ que", "la"]
+    expected = translator.score(sources, targets, with_attention=True)
+    for found, one in zip(exported.score(sources, targets, batch_size=4, with_attention=True), expected, strict=True):
         assert (found.tokens, found.source_tokens) == (one.tokens, one.source_tokens)
         np.testing.assert_allclose(found.token_log_probabilities, one.token_log_probabilities, atol=1e-4)
         if one.attention is not None:
@@ -92,9 +100,11 @@ def test_random_numbers_are_torchs(seed: int) -> None:
     np.testing.assert_array_equal(uniforms(seed, 7, 3), expected.numpy())
 
 
+@EVERY
 def test_commands_take_an_exported_model_for_a_model(model_folder: Path, exported_folder: Path, tmp_path: Path) -> None:
     given = "".join(f"{text}\n" for text in TEXTS)
     flags = ["--n-best", "2"] + (["--alignment", "hard"] if model_folder.name != "classic" else [])
+    given = given.replace("\t", " ") if model_folder.name != "two parts" else given
     assert (
         works("translate", exported_folder, *flags, given=given).lines
         == works("translate", model_folder, *flags, given=given).lines
@@ -103,3 +113,9 @@ def test_commands_take_an_exported_model_for_a_model(model_folder: Path, exporte
     pairs.write_text("".join(f"{source}\t{target}\n" for source, target in zip(SOURCES, TARGETS, strict=True)))
     scores = [works("score", folder, "--tsv", pairs).lines for folder in (exported_folder, model_folder)]
     np.testing.assert_allclose(*(np.array(lines, float) for lines in scores), atol=1e-3)
+
+
+@pytest.mark.parametrize("model_folder", ["copied words", "copied letters", "copied subwords"], indirect=True)
+def test_what_no_vocabulary_holds_is_copied(exported: runtime.Translator) -> None:
+    outputs = [found.text for row in exported.search(["żółw ĥ żółw"] * 9, options=SAMPLED) for found in row]
+    assert any("ż" in text or "ĥ" in text for text in outputs)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mirada.data.batches import Encoded
 from mirada.data.tokenizer import Piece, Tokenizer
 from mirada.data.vocabulary import EOS, UNK
 
@@ -38,16 +37,3 @@ def own_words(source: Sequence[Piece], copies: Sequence[int], target: Tokenizer)
 def written_token(index: int, own: Mapping[int, str], target: Tokenizer) -> str:
     """The text of an id of an output: an entry of the vocabulary, or one of the source's own words."""
     return target.token(index) if index < len(target) else own[index]
-
-
-def encode_copying(
-    sources: Sequence[Sequence[Piece]], targets: Sequence[Sequence[Piece]], target: Tokenizer
-) -> Encoded:
-    """Pairs as ids, with what each source token would write; outputs hold the ids of the sources' own words."""
-    copies = [copy_ids(source, target) for source in sources]
-    return Encoded(
-        [[*(piece.id for piece in source), EOS] for source in sources],
-        [written_ids(*pair) for pair in zip(targets, sources, copies, strict=True)],
-        copies,
-        [own_words(source, own, target) for source, own in zip(sources, copies, strict=True)],
-    )

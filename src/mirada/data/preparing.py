@@ -13,11 +13,11 @@ from mirada.config.data import DataConfig
 from mirada.data.batches import Encoded
 from mirada.data.bpe_dropout import Dropping
 from mirada.data.choices import Choice, choose_tokens, choose_vocab_size, count_words
-from mirada.data.copying import encode_copying
+from mirada.data.copying import copy_ids, own_words, written_ids
 from mirada.data.corpus import Corpus, select
 from mirada.data.fitting import Fitted, fit, truncate
 from mirada.data.parts import SourceTokenizer, split_parts, train_source
-from mirada.data.tokenizer import Tokenizer, TokenizerOptions, train_tokenizer
+from mirada.data.tokenizer import Piece, Tokenizer, TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import EOS, UNK
 from mirada.errors import DataError
 
@@ -135,6 +135,19 @@ def copying_ids(data: DataConfig, corpus: Corpus, tokenizers: Tokenizers) -> Enc
     """Pairs that fit, with what each source token would write."""
     sources = [truncate(row, data.max_length, data.truncate_source) for row in tokenizers[0].pieces(corpus.sources)]
     return encode_copying(sources, tokenizers[1].pieces(corpus.targets), tokenizers[1])
+
+
+def encode_copying(
+    sources: Sequence[Sequence[Piece]], targets: Sequence[Sequence[Piece]], target: Tokenizer
+) -> Encoded:
+    """Pairs as ids, with what each source token would write; outputs hold the ids of the sources' own words."""
+    copies = [copy_ids(source, target) for source in sources]
+    return Encoded(
+        [[*(piece.id for piece in source), EOS] for source in sources],
+        [written_ids(*pair) for pair in zip(targets, sources, copies, strict=True)],
+        copies,
+        [own_words(source, own, target) for source, own in zip(sources, copies, strict=True)],
+    )
 
 
 def encode_epoch(data: DataConfig, prepared: Prepared, *, seed: int, epoch: int) -> Encoded:

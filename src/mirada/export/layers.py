@@ -1,23 +1,21 @@
-"""The pieces that the recurrent systems share, as operations: embeddings, cells, encoder, bridge, scores, attention.
+"""The pieces that the recurrent systems share, as operations: embeddings, cells, encoder, bridge, readout.
 
 Each says what the file of the same name in models/ says. Values are names in a graph; shapes stand beside them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from mirada.config.options import ModelConfig
-from mirada.data.vocabulary import BOS, PAD, SEP
-from mirada.export.graph import BOOL, FLOAT, INT64, Graph
+from mirada.data.vocabulary import SEP
+from mirada.export.graph import FLOAT, INT64, Graph
 
 Weights = Mapping[str, np.ndarray]
 ONNX_ORDER = {"lstm": (0, 2, 1, 3), "gru": (1, 0, 2)}  # of the gates i f o g and r z n; ONNX has i o f c and z r h
-MASKED = float(np.finfo(np.float32).min)
 
 
 class EncoderOutput(NamedTuple):
@@ -25,29 +23,6 @@ class EncoderOutput(NamedTuple):
 
     states: str  # [B, S, H] 0 on padding
     final: list[list[str]]  # for each layer h and, for the LSTM, c, each [B, H]
-
-
-class Attended(NamedTuple):
-    """What attending to the source gives."""
-
-    weights: str  # [N, S]
-    context: str  # [N, H]
-
-
-def memory_names(options: ModelConfig) -> dict[str, tuple[int, list[int | str]]]:
-    """What a recurrent decoder may look at while it writes: kinds and shapes by name."""
-    if not options.has_attention:
-        return {}
-    width = options.memory_size
-    names: dict[str, tuple[int, list[int | str]]] = {
-        "mask": (BOOL, ["sentences", "source"]),
-        "states": (FLOAT, ["sentences", "source", width]),
-    }
-    if options.score_name not in ("dot", "scaled_dot"):  # whose keys are the states
-        sizes = {"general": options.hidden_size}
-        wide = sizes.get(str(options.score_name), options.attention_size or options.hidden_size)
-        names["keys"] = (FLOAT, ["sentences", "source", wide])
-    return names
 
 
 def layer_names(options: ModelConfig, layers: int, names: tuple[str, str] = ("s", "cell")) -> list[list[str]]:
@@ -185,55 +160,6 @@ def _gru_step(graph: Graph, x_gates: str, h_gates: str, h: str, size: int) -> st
     return graph.add("Add", n, graph.add("Mul", z, graph.add("Sub", h, n)))
 
 
-def keys(graph: Graph, weights: Weights, options: ModelConfig, states: str) -> str:
-    """What the score compares with, `[B, S, A]`, once a sentence."""
-    if options.score_name == "additive":
-        return graph.linear(states, weights["score.u_a.weight"], rank=3)
-    if options.score_name == "concat":
-        return graph.linear(states, weights["score.w_a.weight"][:, options.hidden_size :], rank=3)
-    return graph.linear(states, weights["score.w_a.weight"], rank=3)
-
-
-def attend(graph: Graph, weights: Weights, options: ModelConfig, query: str) -> Attended:
-    """Scores of queries `[N, D]`, the softmax over the real positions, and the context; N rows are B × K."""
-    scores = _scores(graph, weights, options, query)  # [B, K, S]
-    mask = graph.add("Unsqueeze", "mask", graph.shape(1))
-    filled = graph.add("Where", mask, scores, graph.constant(MASKED))
-    alpha = graph.add("Softmax", filled, attributes={"axis": -1})
-    context = graph.add("MatMul", alpha, "states")  # [B, K, H]
-    width = graph.add("Gather", graph.add("Shape", "mask"), graph.shape(1))
-    rows = graph.add("Concat", graph.shape(-1), width, attributes={"axis": 0})
-    return Attended(
-        graph.add("Reshape", alpha, rows), graph.add("Reshape", context, graph.shape(-1, options.memory_size))
-    )
-
-
-def _scores(graph: Graph, weights: Weights, options: ModelConfig, query: str) -> str:
-    kind, v = options.score_name, weights.get("score.v_a")
-    if kind == "additive":
-        query = graph.linear(query, weights["score.w_a.weight"])
-    if kind == "concat":
-        query = graph.linear(query, weights["score.w_a.weight"][:, : options.hidden_size])
-    if kind == "scaled_dot":
-        query = graph.add("Mul", query, graph.constant(1 / math.sqrt(options.hidden_size)))
-    query = by_sentence(graph, query, options.hidden_size if v is None else len(v))  # [B, K, A]
-    compared = "states" if kind in ("dot", "scaled_dot") else "keys"
-    if v is None:
-        return graph.add("MatMul", query, graph.add("Transpose", compared, attributes={"perm": [0, 2, 1]}))
-    pairs = graph.add(
-        "Add", graph.add("Unsqueeze", query, graph.shape(2)), graph.add("Unsqueeze", compared, graph.shape(1))
-    )
-    energy = graph.add("MatMul", graph.add("Tanh", pairs), graph.constant(v[:, None]))  # [B, K, S, 1]
-    return graph.add("Squeeze", energy, graph.shape(3))
-
-
-def by_sentence(graph: Graph, rows: str, width: int) -> str:
-    """`[N, D]` → `[B, K, D]`."""
-    sentences = graph.add("Gather", graph.add("Shape", "mask"), graph.shape(0))
-    shape = graph.add("Concat", sentences, graph.shape(-1, width), attributes={"axis": 0})
-    return graph.add("Reshape", rows, shape)
-
-
 def maxout(graph: Graph, weights: Weights, state: str, embedded: str, context: str) -> str:
     """t = max over pairs of U_o s + V_o E y + C_o c: `[N, R]`."""
     parts = [
@@ -244,18 +170,6 @@ def maxout(graph: Graph, weights: Weights, state: str, embedded: str, context: s
     pairs = graph.add("Add", graph.add("Add", parts[0], parts[1]), parts[2])
     pairs = graph.add("Reshape", pairs, graph.shape(0, -1, 2))
     return graph.add("ReduceMax", pairs, attributes={"axes": [2], "keepdims": 0})
-
-
-def predict(graph: Graph, weights: Weights, hidden: str) -> None:
-    """What a search reads: every word's log-probability, and of each row the `count` best continuations."""
-    bias = weights["output.bias"].copy()
-    bias[[PAD, BOS]] = -np.inf  # no output contains them
-    logits = graph.linear(hidden, weights["output.weight"], bias)  # [N, V]
-    log_p = graph.add("LogSoftmax", logits, attributes={"axis": 1})
-    best = graph.add_many("TopK", (log_p, graph.read("count", INT64, [1])), 2, attributes={"axis": 1})
-    graph.give("log_probabilities", log_p, FLOAT, ["rows", len(bias)])
-    graph.give("best", best[0], FLOAT, ["rows", "count"])
-    graph.give("best_tokens", best[1], INT64, ["rows", "count"])
 
 
 def chosen_rows(graph: Graph, names: list[str], shapes: list[list[int | str]]) -> list[str]:

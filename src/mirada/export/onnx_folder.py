@@ -14,9 +14,10 @@ from mirada.config import configfile
 from mirada.config.options import ModelConfig
 from mirada.errors import ConfigError
 from mirada.export import recurrent, transformer
+from mirada.export.attention import memory_names, past_names
 from mirada.export.checks import check, pairs_of
 from mirada.export.graph import OPSET, Graph, Precision
-from mirada.export.layers import Weights, memory_names
+from mirada.export.layers import Weights
 from mirada.files import new_folder
 from mirada.models import AnyModel
 from mirada.runtime.engine import Engine
@@ -28,6 +29,7 @@ KNOWN = (
     *("decoder", "score", "rnn_type", "embedding_dim", "hidden_size", "encoder_hidden_size", "attention_size"),
     *("enc_layers", "dec_layers", "bidirectional", "reverse_source", "feed_context", "input_feeding", "readout"),
     *("num_heads", "ff_size", "activation", "norm", "tied_softmax", "tied_embeddings", "segments"),
+    *("attention_window", "window", "coverage", "copy_attn", "copy_head"),
     *("dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"),
 )
 
@@ -38,20 +40,24 @@ def export_onnx(loaded: Loaded, out: Path, precision: Precision, *, say: Callabl
     Raises ConfigError for options that no graph computes and for models too large for the format, MiradaError where the
     folder is there already or the outputs differ.
     """
-    options = loaded.config.model
-    _refuse_unknown(options)
     with new_folder(out) as folder:
-        contents = _write_graphs(loaded, precision, folder)
+        exported, difference = write_checked(loaded, precision, folder)
         (folder / CONFIG).write_text(configfile.dump(loaded.config), encoding="utf-8")
-        for name, tokenizer in zip(TOKENIZERS, (loaded.source, loaded.target), strict=True):
-            tokenizer.save(folder / name)
-        names = names_of(options)
-        exported = Exported(loaded.config, loaded.source, loaded.target, names, precision, contents)
-        difference = check(loaded, Engine(exported, folder), pairs_of(loaded), precision)
-        manifest = _manifest(loaded, names, precision, folder)
+        manifest = _manifest(loaded, exported.names, precision, folder)
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    size = sum(map(len, contents.values()))
+    size = sum(map(len, exported.graphs.values()))
     say(f"{out}: {size / 1e6:.1f} MB of graphs in {precision}, checked: log-probabilities differ by {difference:.1g}")
+
+
+def write_checked(loaded: Loaded, precision: Precision, folder: Path) -> tuple[Exported, float]:
+    """Write graphs and tokenisers, and say how far log-probabilities are from torch's; raises as `export_onnx`."""
+    _refuse_unknown(loaded.config.model)
+    contents = _write_graphs(loaded, precision, folder)
+    for name, tokenizer in zip(TOKENIZERS, (loaded.source, loaded.target), strict=True):
+        tokenizer.save(folder / name)
+    names = names_of(loaded.config.model)
+    exported = Exported(loaded.config, loaded.source, loaded.target, names, precision, contents)
+    return exported, check(loaded, Engine(exported, folder), pairs_of(loaded), precision)
 
 
 def graphs_of(weights: Weights, options: ModelConfig, precision: Precision) -> dict[str, Graph]:
@@ -69,10 +75,9 @@ def weights_of(model: AnyModel) -> Weights:
 def names_of(options: ModelConfig) -> Names:
     """What the graphs of a system hand on."""
     if options.decoder == "transformer":
-        memory = ("mask", *transformer.memory_names(options))
-        return Names(memory, ("mask",), tuple(transformer.state_names(options)))
-    final, state = recurrent.final_names(options), recurrent.state_names(options)
-    return Names(tuple(memory_names(options)), tuple(final), tuple(state))
+        return Names(tuple(transformer.memory_names(options)), ("mask",), tuple(transformer.state_names(options)))
+    final = (*recurrent.final_names(options), *(["mask"] if past_names(options) else []))
+    return Names(tuple(memory_names(options)), final, tuple(recurrent.state_names(options)))
 
 
 def _refuse_unknown(options: ModelConfig) -> None:

@@ -7,20 +7,28 @@ import math
 import numpy as np
 
 from mirada.config.options import ModelConfig
+from mirada.export.attention import MASKED, by_row, copies_name
 from mirada.export.graph import BOOL, FLOAT, INT64, Graph, Precision
-from mirada.export.layers import MASKED, Weights, chosen_rows, predict, real_positions, with_segments
+from mirada.export.layers import Weights, chosen_rows, real_positions, with_segments
+from mirada.export.output import Copied, copying, predict, read_word
 
 EPSILON = 1e-5  # torch's LayerNorm
 
 
 def memory_names(options: ModelConfig) -> list[str]:
-    """What the decoder looks at, besides the mask: keys and values of the source, for each of its layers."""
+    """What the decoder looks at."""
+    copied = ["states", *copies_name(options)] if options.copy_attn else []
+    return ["mask", *layer_names(options), *copied]
+
+
+def layer_names(options: ModelConfig) -> list[str]:
+    """Keys and values of the source, for each layer of the decoder."""
     return [f"{part}.{layer + 1}" for layer in range(options.dec_layers) for part in ("keys", "values")]
 
 
 def state_names(options: ModelConfig) -> list[str]:
     """Keys and values of the words so far."""
-    return [f"self_{name}" for name in memory_names(options)]
+    return [f"self_{name}" for name in layer_names(options)]
 
 
 def graphs(weights: Weights, options: ModelConfig, precision: Precision) -> dict[str, Graph]:
@@ -52,7 +60,9 @@ def _encode(weights: Weights, options: ModelConfig, precision: Precision) -> Gra
         x = _encoder_layer(graph, weights, options, f"encoder.{layer}.", (x, wide))
     x = _last_norm(graph, weights, options, "encoder_norm", x)
     graph.give("mask", mask, BOOL, ["sentences", "source"])
-    for name in memory_names(options):
+    if options.copy_attn:
+        graph.give("states", x, FLOAT, ["sentences", "source", options.embedding_dim])
+    for name in layer_names(options):
         part, number = name.split(".")
         heads = f"decoder.{int(number) - 1}.cross_heads."
         graph.give(name, _part(graph, weights, options, heads + part[0], x), FLOAT, _shape(options, "source"))
@@ -81,23 +91,43 @@ def _step(weights: Weights, options: ModelConfig, precision: Precision) -> Graph
     token, names = graph.read("token", INT64, ["rows"]), state_names(options)
     heads, width = _widths(options)
     past = chosen_rows(graph, names, [[heads, "words", width]] * len(names))  # [N, h, t, d_k]
-    graph.read("mask", BOOL, ["sentences", "source"])
-    for name in memory_names(options):
-        graph.read(name, FLOAT, _shape(options, "source"))
-    x = graph.add("Gather", graph.constant(weights["embedding.weight"]), token)  # [N, d]
-    x = _placed(graph, options, x, graph.add("Gather", graph.add("Shape", past[0]), graph.shape(2)))
+    _read_memory(graph, options)
+    x = read_word(graph, weights, options, token)  # [N, d]
+    x = embedded = _placed(graph, options, x, graph.add("Gather", graph.add("Shape", past[0]), graph.shape(2)))
     kept, alpha = [], ""
     for layer in range(options.dec_layers):
         x, new, alpha = _decoder_layer(graph, weights, options, layer, (x, past[2 * layer], past[2 * layer + 1]))
         kept += new
-    predict(graph, weights, _last_norm(graph, weights, options, "decoder_norm", x))
+    hidden = _last_norm(graph, weights, options, "decoder_norm", x)
     mean = graph.add("ReduceMean", alpha, attributes={"axes": [1], "keepdims": 0})  # [B, K, S] over the heads
-    source = graph.add("Gather", graph.add("Shape", "mask"), graph.shape(1))
-    rows = graph.add("Concat", graph.shape(-1), source, attributes={"axis": 0})
-    graph.give("attention", graph.add("Reshape", mean, rows), FLOAT, ["rows", "source"])
+    copied = _copying(graph, weights, options, (hidden, embedded), (alpha, mean)) if options.copy_attn else None
+    predict(graph, weights, hidden, copied)
+    graph.give("attention", by_row(graph, mean), FLOAT, ["rows", "source"])
     for name, value in zip(names, kept, strict=True):
         graph.give(f"new.{name}", value, FLOAT, ["rows", heads, "words_now", width])
     return graph
+
+
+def _read_memory(graph: Graph, options: ModelConfig) -> None:
+    graph.read("mask", BOOL, ["sentences", "source"])
+    for name in layer_names(options):
+        graph.read(name, FLOAT, _shape(options, "source"))
+    if options.copy_attn:
+        graph.read("states", FLOAT, ["sentences", "source", options.embedding_dim])
+        for name, (kind, shape) in copies_name(options).items():
+            graph.read(name, kind, shape)
+
+
+def _copying(
+    graph: Graph, weights: Weights, options: ModelConfig, read: tuple[str, str], seen: tuple[str, str]
+) -> Copied:
+    """By `copy_head` of the last layer or the mean of its heads: hidden and embedded `[N, d]`, α `[B, h, K, S]`."""
+    (hidden, embedded), (alpha, chosen) = read, seen
+    if options.copy_head is not None:
+        head = graph.add("Gather", alpha, graph.shape(options.copy_head - 1), attributes={"axis": 1})
+        chosen = graph.add("Squeeze", head, graph.shape(1))  # [B, K, S]
+    context = graph.add("Reshape", graph.add("MatMul", chosen, "states"), graph.shape(-1, options.embedding_dim))
+    return copying(graph, weights, (context, hidden, embedded), by_row(graph, chosen))
 
 
 def _placed(graph: Graph, options: ModelConfig, x: str, places: str) -> str:

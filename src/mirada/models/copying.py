@@ -60,10 +60,10 @@ def mixture(logits: Tensor, copied: Copying) -> Tensor:
 
     `<pad>` and `<s>`, which no output contains, have no part in P_vocab.
     """
-    p_gen = copied.gate.sigmoid()[..., None]
+    p_gen, p_copy = (gate.sigmoid()[..., None] for gate in (copied.gate, -copied.gate))  # 1 − p_gen has few digits left
     vocabulary = without_specials(logits).softmax(-1)
     p = pad(p_gen * vocabulary, (0, copied.weights.size(-1)))
-    p = p.scatter_add(-1, copied.ids, (1 - p_gen) * copied.weights)
+    p = p.scatter_add(-1, copied.ids, p_copy * copied.weights)
     impossible = p == 0  # whose logarithm has no gradient
     return p.masked_fill(impossible, 1).log().masked_fill(impossible, -torch.inf)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mirada.data.vocabulary import PAD
 from mirada.errors import ConfigError, ModelFolderError
-from mirada.runtime.folder import GRAPHS, Exported
+from mirada.runtime.folder import COPIES, GRAPHS, Exported
 
 INT64, FLOAT = "tensor(int64)", "tensor(float)"
 
@@ -41,19 +41,19 @@ class Engine:
         self.has_attention = "attention" in _outputs(self.sessions["step"])
         _check(self.sessions, exported, where)
 
-    def read(self, sources: Sequence[Sequence[int]]) -> Batch:
-        """Encode sources (ids with </s>) and start the decoder."""
-        names = self.names
-        width = max(map(len, sources))
-        ids = np.full((len(sources), width), PAD, np.int64)
-        for row, source in zip(ids, sources, strict=True):
-            row[: len(source)] = source
+    def read(self, sources: Sequence[Sequence[int]], copies: Sequence[Sequence[int]] = ()) -> Batch:
+        """Encode sources (ids with </s>) and start the decoder; with what each source token would write, to copy it."""
+        names, ids = self.names, _padded(sources)
         lengths = np.array([len(source) for source in sources])
         feeds = {"source": _value(ids), "lengths": _value(lengths)}
-        wanted = list(dict.fromkeys((*names.memory, *names.final)))
-        encoded = dict(zip(wanted, self.run("encode", wanted, feeds), strict=True))
-        state = self.run("start", list(names.state), {name: encoded[name] for name in names.final})
-        return Batch(self, {name: encoded[name] for name in names.memory}, dict(zip(names.state, state, strict=True)))
+        wanted = [name for name in dict.fromkeys((*names.memory, *names.final)) if name != COPIES]
+        known = dict(zip(wanted, self.run("encode", wanted, feeds), strict=True))
+        state = self.run("start", list(names.state), {name: known[name] for name in names.final})
+        words = self.vocabulary
+        if COPIES in names.memory:
+            known[COPIES], words = _value(_padded(copies)), words + ids.shape[1]
+        memory = {name: known[name] for name in names.memory}
+        return Batch(self, memory, dict(zip(names.state, state, strict=True)), words)
 
     def run(self, graph: str, wanted: list[str], feeds: dict[str, Any]) -> list[Any]:
         """Run one graph on ONNX Runtime's own values."""
@@ -61,14 +61,14 @@ class Engine:
 
 
 class Batch:
-    """Sentences under way: their memory, and the decoder's state."""
+    """Sentences under way: their memory, the decoder's state, and how many words there are, those to copy included."""
 
-    def __init__(self, engine: Engine, memory: dict[str, Any], state: dict[str, Any]):
-        self.engine, self.memory, self.state = engine, memory, state
+    def __init__(self, engine: Engine, memory: dict[str, Any], state: dict[str, Any], words: int):
+        self.engine, self.memory, self.state, self.words = engine, memory, state, words
 
     def step(self, tokens: np.ndarray, rows: np.ndarray, wanted: Wanted) -> Step:
         """Make one step from the previous tokens `[N]`, each going on from one of `rows` `[N]` of the step before."""
-        engine, count = self.engine, min(wanted.continuations, self.engine.vocabulary)
+        engine, count = self.engine, min(wanted.continuations, self.words)
         names = ["best", "best_tokens"] if count else ["log_probabilities"]
         names += ["attention"] if wanted.attention and engine.has_attention else []
         new = [f"new.{name}" for name in engine.names.state]
@@ -81,6 +81,14 @@ class Batch:
     def keep(self, stay: np.ndarray) -> None:
         """Go on with some of the sentences: places `[A]` among those of now."""
         self.memory = {name: _value(value.numpy()[stay]) for name, value in self.memory.items()}
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Ids `[B, S]`, padded at the right."""
+    ids = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
+    for row, given in zip(ids, rows, strict=True):
+        row[: len(given)] = given
+    return ids
 
 
 def _value(array: np.ndarray) -> Any:
@@ -112,7 +120,7 @@ def _check(sessions: dict[str, Any], exported: Exported, where: Path) -> None:
     names = exported.names
     new = {f"new.{name}" for name in names.state}
     need = {
-        "encode": ({"source", "lengths"}, {*names.memory, *names.final}),
+        "encode": ({"source", "lengths"}, {*names.memory, *names.final} - {COPIES}),
         "start": (set(names.final), set(names.state)),
         "step": (
             {"token", "rows", "count", *names.state, *names.memory},
@@ -127,9 +135,10 @@ def _check(sessions: dict[str, Any], exported: Exported, where: Path) -> None:
                 f"{where / graph}.onnx: takes or gives other values than export.json says ({', '.join(odd)[:80]}); "
                 "export the model again"
             )
-    width = {node.name: node.shape for node in sessions["step"].get_outputs()}["log_probabilities"][1]
-    if width != len(exported.target):
+    found = {node.name: node.shape for node in sessions["step"].get_outputs()}["log_probabilities"][1]
+    words = str(found).removesuffix("+source") if COPIES in names.memory else str(found)
+    if words != str(len(exported.target)):
         raise ModelFolderError(
-            f"{where / 'step'}.onnx: {width} words, but the tokeniser has {len(exported.target)}; "
+            f"{where / 'step'}.onnx: {words} words, but the tokeniser has {len(exported.target)}; "
             "it is of another model"
         )

@@ -24,6 +24,7 @@ FORMAT = 1
 MANIFEST, CONFIG = "export.json", "config.yaml"
 TOKENIZERS = ("source.json", "target.json")
 GRAPHS = ("encode", "start", "step")
+COPIES = "copies"  # in the memory of a model that copies: the id that each source position would write; no graph's own
 FILES = (CONFIG, *TOKENIZERS, *(f"{name}.onnx" for name in GRAPHS))
 MOST_BYTES = 1 << 31  # of a graph: what the format (protobuf) can hold
 MOST_MANIFEST = 1 << 20

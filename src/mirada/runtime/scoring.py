@@ -13,10 +13,15 @@ Forced = tuple[tuple[float, ...], np.ndarray | None]  # one a token and one for 
 
 
 def force(
-    engine: Engine, sources: Sequence[list[int]], targets: Sequence[list[int]], *, with_attention: bool = False
+    engine: Engine,
+    sources: Sequence[list[int]],
+    targets: Sequence[list[int]],
+    copies: Sequence[list[int]] = (),
+    *,
+    with_attention: bool = False,
 ) -> list[Forced]:
     """Score given targets (without </s>) for one batch of sources (with </s>), as a search would score them."""
-    batch, given = engine.read(sources), [[*target, EOS] for target in targets]
+    batch, given = engine.read(sources, copies), [[*target, EOS] for target in targets]
     tokens, rows = np.full(len(given), BOS), np.arange(len(given))
     log_p: list[np.ndarray] = []
     attentions: list[np.ndarray] = []

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from mirada.config.configfile import changed
 from mirada.config.options import SearchConfig
 from mirada.data.beginnings import Beginning, Rest
+from mirada.data.copying import copy_ids, written_ids
 from mirada.data.tokenizer import Piece
 from mirada.data.vocabulary import EOS
 from mirada.errors import DataError
@@ -47,12 +48,13 @@ Made = TypeVar("Made")
 
 
 class Request(NamedTuple):
-    """One source to be searched: ids with </s>, how its output begins (data/beginnings.py), a number for sampling."""
+    """One source to be searched or scored, as ids; its output begins with `prefix` and `rest` (data/beginnings.py)."""
 
-    source: list[int]
+    source: list[int]  # with </s>
+    copies: list[int]  # what each would write (data/copying.py), of a model that copies
     prefix: list[int]
-    number: int
     rest: Rest | None
+    number: int  # for sampling
 
 
 def load(folder: str | Path, *, workers: int | None = None) -> Translator:
@@ -109,13 +111,7 @@ class Translator:
         texts = [source_text(text, self.config.data, f"line {number}") for number, text in named]
         pieces = source_pieces(self.source_tokenizer, texts, limit, first=first, warn=self.warn)
         starts = [self.target_tokenizer.beginning(text) for text in prefixes or [""] * len(texts)]
-        requests = [
-            Request(
-                [*(piece.id for piece in row), EOS], [piece.id for piece in starts[i].pieces], first + i, starts[i].rest
-            )
-            for i, row in enumerate(pieces)
-            if row
-        ]
+        requests = [self._request(row, starts[i], first + i) for i, row in enumerate(pieces) if row]
         with_attention = with_attention or options.replace_unk
         found = iter(self._search(requests, options, batch_size or MOST_SENTENCES, with_attention))
         return [
@@ -179,13 +175,20 @@ class Translator:
             self.target_tokenizer, source, found, found.attention, replace_unk=replace, start=start.pieces
         )
 
+    def _request(self, row: list[Piece], start: Beginning, number: int) -> Request:
+        target = self.target_tokenizer
+        copies = copy_ids(row, target) if self.config.model.copy_attn else []
+        source = [*(piece.id for piece in row), EOS]
+        return Request(source, copies, written_ids(start.pieces, row, copies), start.rest, number)
+
     def _search(
         self, requests: list[Request], options: SearchConfig, size: int, with_attention: bool
     ) -> list[list[Output]]:
         """Search every request, similar lengths together; equal ones once, unless chance plays a part."""
         groups: dict[object, list[int]] = {}
         for i, request in enumerate(requests):
-            key = i if options.sample else (tuple(request.source), tuple(request.prefix), request.rest)
+            ids = (tuple(request.source), tuple(request.copies), tuple(request.prefix))
+            key = i if options.sample else (ids, request.rest)
             groups.setdefault(key, []).append(i)
         order = sorted(groups.values(), key=lambda places: -len(requests[places[0]].source))
         batches = [order[start : start + size] for start in range(0, len(order), size)]
@@ -200,7 +203,7 @@ class Translator:
         chosen = [requests[places[0]] for places in groups]
         limits = [output_limit(len(request.source) - 1, options) for request in chosen]
         rules = rules_of([one.prefix for one in chosen], [one.rest for one in chosen], limits, options)
-        batch = self.engine.read([request.source for request in chosen])
+        batch = self.engine.read([request.source for request in chosen], [request.copies for request in chosen])
         if options.sample:
             numbers = [request.number for request in chosen]
             return sample(batch, rules, options, numbers, with_attention=with_attention)
@@ -211,9 +214,9 @@ class Translator:
         self, pairs: list[tuple[list[Piece], list[Piece]]], with_attention: bool, places: list[int]
     ) -> list[Scored]:
         chosen = [pairs[i] for i in places]
-        sources = [[*(piece.id for piece in source), EOS] for source, _ in chosen]
-        targets = [[piece.id for piece in target] for _, target in chosen]
-        forced = force(self.engine, sources, targets, with_attention=with_attention)
+        given = [self._request(source, Beginning(target), 0) for source, target in chosen]
+        sources, copies, targets = ([list(one[part]) for one in given] for part in range(3))
+        forced = force(self.engine, sources, targets, copies, with_attention=with_attention)
         return [
             scored(source, target, log_p, attention=seen)
             for (source, target), (log_p, seen) in zip(chosen, forced, strict=True)
