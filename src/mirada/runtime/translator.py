@@ -215,7 +215,8 @@ class Translator:
     ) -> list[Scored]:
         chosen = [pairs[i] for i in places]
         given = [self._request(source, Beginning(target), 0) for source, target in chosen]
-        sources, copies, targets = ([list(one[part]) for one in given] for part in range(3))
+        sources, targets = [one.source for one in given], [one.prefix for one in given]
+        copies = [one.copies for one in given]
         forced = force(self.engine, sources, targets, copies, with_attention=with_attention)
         return [
             scored(source, target, log_p, attention=seen)
