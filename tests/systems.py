@@ -66,12 +66,43 @@ def variants(decoder: str, score: str | None) -> list[Options]:
     if score not in ("dot", "scaled_dot"):
         sizes["encoder_hidden_size"] = 5  # a width that no identity fits
     plain: list[Options] = [{}, {"reverse_source": True}, {"tied_embeddings": True, **sizes}]
+    bias: Options = {"attention_bias": True} if score in ("additive", "concat") else {}
     if decoder == "classic":
-        return [*plain, {"feed_context": True}, {"feed_context": True, "tied_softmax": True, **sizes}]
+        return [
+            *plain,
+            {"feed_context": True},
+            {"feed_context": True, "tied_softmax": True, **sizes},
+            *CLASSIC_ELSEWHERE,
+        ]
     if decoder == "bahdanau":
         plain = [{**options, "readout": "state"} for options in plain]
-        return [*plain, {}, {"readout": "deep", "tied_softmax": True, "reverse_source": True, **sizes}]
-    return [*plain, {"input_feeding": False}, {"tied_softmax": True, "embedding_dim": 6, **sizes}]
+        deep = {"readout": "deep", "tied_softmax": True, "reverse_source": True, **sizes}
+        return [*plain, {}, deep, {"add_source_eos": False, **bias}]
+    plain += [{"input_feeding": False}, {"tied_softmax": True, "embedding_dim": 6, **sizes}]
+    copied, linear, top = LUONG_ELSEWHERE
+    return [*plain, copied, {**linear, **sizes}, {**top, **bias}]
+
+
+# What other toolkits' systems are: between the two every bridge.
+CLASSIC_ELSEWHERE: list[Options] = [{"bridge": "relu", "input_feeding": True}, {"bridge": "copy", "bridge_from": "top"}]
+LUONG_ELSEWHERE: list[Options] = [
+    {"bridge": "copy", "attentional_bias": True},
+    {"bridge": "linear"},
+    {
+        "bridge": "tanh",
+        "bridge_from": "top",
+        "add_source_eos": False,
+        "attentional": "linear",
+        "attentional_bias": True,
+    },
+]
+PLACES: list[Options] = [
+    {},
+    {"norm_eps": 1e-3},
+    {"position_encoding": "tensor2tensor"},
+    {"position_encoding": "tensor2tensor", "first_position": 2},
+    {"add_source_eos": False},
+]
 
 
 def transformers() -> Iterator[Options]:
@@ -87,6 +118,7 @@ def transformers() -> Iterator[Options]:
             "embedding_dim": 6,
             "ff_size": 7,
             "activation": ("relu", "gelu", "swish")[(number + number // 3) % 3],
+            **PLACES[number % len(PLACES)],
             **tie,
         }
 

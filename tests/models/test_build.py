@@ -54,6 +54,32 @@ REFUSED: list[tuple[Options, str]] = [
         "bahdanau with readout deep has no such need",
     ),
     (
+        {"decoder": "classic", "feed_context": True, "bridge": "tanh"},
+        "bridge tanh with feed_context true, where the context alone does that",
+    ),
+    (
+        {"decoder": "classic", "feed_context": True, "input_feeding": True},
+        "input_feeding true with feed_context true, where the context alone does that",
+    ),
+    (
+        {"decoder": "luong", "bridge": "copy", "encoder_hidden_size": 100},
+        "bridge copy needs encoder states as wide as hidden_size (got 200 and 512); set encoder_hidden_size to "
+        "hidden_size divided by the directions",
+    ),
+    ({"decoder": "luong", "bridge_from": "top"}, "bridge_from top does nothing without bridge"),
+    (
+        {"attention_bias": True},
+        "attention_bias true does nothing with score general; it is for score additive or concat",
+    ),
+    (
+        {"decoder": "transformer", "position_encoding": "tensor2tensor", "embedding_dim": 2, "num_heads": 1},
+        "position_encoding tensor2tensor needs embedding_dim 4 at least, got 2",
+    ),
+    (
+        {"reverse_source": True, "add_source_eos": False},
+        "reverse_source true with add_source_eos false: the </s> that would stay in place is not read",
+    ),
+    (
         {"tied_embeddings": True},
         "tied_embeddings true needs share_vocab true (one vocabulary for both sides)",
     ),
@@ -63,8 +89,16 @@ REFUSED: list[tuple[Options, str]] = [
 OWNED: list[tuple[str, Any, str, tuple[str, ...]]] = [
     ("feed_context", True, "classic", ("bahdanau", "luong", "transformer")),
     ("readout", "deep", "bahdanau", ("classic", "luong", "transformer")),
-    ("input_feeding", False, "luong", ("classic", "bahdanau", "transformer")),
-    ("input_feeding", True, "luong", ("classic", "bahdanau", "transformer")),
+    ("input_feeding", False, "classic or luong", ("bahdanau", "transformer")),
+    ("input_feeding", True, "classic or luong", ("bahdanau", "transformer")),
+    ("attentional", "linear", "luong", ("classic", "bahdanau", "transformer")),
+    ("attentional_bias", True, "luong", ("classic", "bahdanau", "transformer")),
+    ("attention_bias", True, "bahdanau or luong", ("classic", "transformer")),
+    ("bridge", "tanh", "classic or luong", ("bahdanau", "transformer")),
+    ("bridge_from", "top", "classic or luong", ("bahdanau", "transformer")),
+    ("norm_eps", 1e-6, "transformer", ("classic", "bahdanau", "luong")),
+    ("position_encoding", "tensor2tensor", "transformer", ("classic", "bahdanau", "luong")),
+    ("first_position", 2, "transformer", ("classic", "bahdanau", "luong")),
     ("attention_size", 5, "bahdanau or luong", ("classic", "transformer")),
     ("norm", "post", "transformer", ("classic", "bahdanau", "luong")),
     ("bidirectional", False, "classic or bahdanau or luong", ("transformer",)),

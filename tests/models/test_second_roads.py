@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from mirada.models import Memory
 from mirada.models.cells import Cell
 from mirada.models.embedding import Embedding
-from mirada.models.encoder import RecurrentEncoder
+from mirada.models.encoder import ReadingOrder, RecurrentEncoder
 from mirada.models.transformer import Heads, Layer, Sizes
 from systems import LENGTHS, SOURCE, VOCAB, assert_same
 
@@ -68,8 +68,7 @@ def test_the_encoder_equals_pytorchs_on_packed_sequences(
         Embedding(VOCAB, INPUT),
         SIZE,
         layers=layers,
-        bidirectional=bidirectional,
-        reverse=False,
+        reading=ReadingOrder(bidirectional),
         drops=(0.0, 0.0),
     ).double()
     shake(encoder)

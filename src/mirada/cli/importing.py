@@ -9,10 +9,12 @@ from mirada.cli.flags import Parser
 
 EPILOG = """examples:
   mirada import opus-mt-en-es --out runs/opus
+  mirada import model_step_20000.pt --out runs/onmt
   echo "How are you?" | mirada translate runs/opus
 
 What can be imported: a folder of Hugging Face's MarianMTModel (config.json, model.safetensors or pytorch_model.bin,
-source.spm, target.spm, vocab.json). Nothing in it is executed, and the toolkit need not be installed.
+source.spm, target.spm, vocab.json); a checkpoint of OpenNMT-py 3 (FILE.pt; recurrent systems, and the Transformer).
+Nothing in it is executed, and the toolkit need not be installed.
 """
 
 
@@ -21,10 +23,10 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser(
         "import",
         "Make a model folder of another toolkit's model.",
-        usage="mirada import FOLDER --out MODEL",
+        usage="mirada import FOLDER_OR_FILE --out MODEL",
         epilog=EPILOG,
     )
-    parser.add_argument("model", metavar="FOLDER", help="the other toolkit's folder or file")
+    parser.add_argument("model", metavar="FOLDER_OR_FILE", help="the other toolkit's folder or file")
     parser.add_argument("--out", metavar="MODEL", required=True, help="model folder to write; it must not be there yet")
     values = parser.read(arguments)
 

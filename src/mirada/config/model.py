@@ -23,7 +23,12 @@ RECURRENT = ("classic", "bahdanau", "luong")
 OWNERS: Mapping[str, tuple[str, ...]] = {
     "feed_context": ("classic",),
     "readout": ("bahdanau",),
-    "input_feeding": ("luong",),
+    "input_feeding": ("classic", "luong"),
+    "attentional": ("luong",),
+    "attentional_bias": ("luong",),
+    "attention_bias": ("bahdanau", "luong"),
+    "bridge": ("classic", "luong"),
+    "bridge_from": ("classic", "luong"),
     "attention_size": ("bahdanau", "luong"),
     "attention_window": ("bahdanau", "luong"),
     "window": ("bahdanau", "luong"),
@@ -34,6 +39,9 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "num_heads": ("transformer",),
     "ff_size": ("transformer",),
     "activation": ("transformer",),
+    "norm_eps": ("transformer",),
+    "position_encoding": ("transformer",),
+    "first_position": ("transformer",),
     "rnn_type": RECURRENT,
     "hidden_size": RECURRENT,
     "embedding_dropout": RECURRENT,
@@ -43,6 +51,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "encoder_hidden_size": RECURRENT,
 }
 HIDDEN_LAYER = ("additive", "concat")  # the scores with one, attention_size wide
+OF_HIDDEN_LAYER = ("attention_size", "attention_bias", "coverage")
 ALIASES = {"score": {"mlp": "additive", "bahdanau": "additive"}, "activation": {"silu": "swish"}}
 
 
@@ -73,7 +82,22 @@ class ModelConfig(Block):
         False, description="classic: the context enters every step and the readout (Cho et al. 2014)"
     )
     input_feeding: bool | None = Field(
-        None, description="luong: the attentional state enters the next step (default: yes)"
+        None,
+        description="luong: the attentional state enters the next step (default: yes); classic: the top layer's (no)",
+    )
+    attentional: Literal["tanh", "linear"] = Field(
+        "tanh", description="luong: the attentional state is tanh(W_c [c; s]), or the product as it is"
+    )
+    attentional_bias: bool = Field(False, description="luong: the attentional state has a bias: W_c [c; s] + b")
+    attention_bias: bool = Field(False, description="additive, concat: a bias before the score's tanh")
+    bridge: Literal["copy", "linear", "tanh", "relu"] | None = Field(
+        None,
+        description="classic, luong: the decoder starts from the encoder's last state as it is, or from W h + b, from "
+        "tanh or max(0, ·) of that, the memory cell likewise (default: as it is, where the widths fit, or else tanh of "
+        "h alone)",
+    )
+    bridge_from: Literal["layers", "top"] = Field(
+        "layers", description="bridge: each layer and the cell start from their like, or all from the top layer's h"
     )
     readout: Literal["state", "deep"] | None = Field(
         None, description="bahdanau: predict from s_t, or from a maxout of s_t, y_{t-1}, c_t (default: deep)"
@@ -103,6 +127,12 @@ class ModelConfig(Block):
         "relu", description="transformer: what stands between the two products of the feed-forward layer"
     )
     norm: Literal["pre", "post"] = Field("pre", description="transformer: layer norm before or after each part")
+    norm_eps: float = Field(1e-5, gt=0, le=1e-2, description="transformer: ε that layer norm adds to the variance")
+    position_encoding: Literal["sinusoidal", "tensor2tensor"] = Field(
+        "sinusoidal", description="transformer: wavelengths to 10000·2π by d_model, or by d_model − 2 (tensor2tensor)"
+    )
+    first_position: int = Field(0, ge=0, le=1000, description="transformer: the number of a sentence's first position")
+    add_source_eos: bool = Field(True, description="the encoder reads the </s> that every source ends with")
     tied_softmax: bool = Field(False, description="the output layer is the target embedding")
     tied_embeddings: bool = Field(False, description="source and target share one embedding (needs share_vocab)")
     dropout: float = Field(
@@ -126,8 +156,8 @@ class ModelConfig(Block):
 
     @property
     def feeds_input(self) -> bool:
-        """Whether Luong's attentional state enters the next step."""
-        return self.input_feeding is not False
+        """Whether what the output layer reads enters the next step."""
+        return self.decoder == "luong" if self.input_feeding is None else self.input_feeding
 
     @property
     def has_attention(self) -> bool:
@@ -163,11 +193,13 @@ class ModelConfig(Block):
             for option, owners in OWNERS.items()
             if self.decoder not in owners and self.changes(option)
         }
-        for option in ("attention_size", "coverage"):
+        for option in OF_HIDDEN_LAYER:
             if option not in found and self.changes(option) and self.score_name not in HIDDEN_LAYER:
                 found[option] = f"with score {self.score_name}; it is for score {' or '.join(HIDDEN_LAYER)}"
         if "window" not in found and self.changes("window") and self.attention_window == "global":
             found["window"] = "with attention_window global; it is for attention_window local-m or local-p"
+        if "bridge_from" not in found and self.changes("bridge_from") and self.bridge is None:
+            found["bridge_from"] = "without bridge"
         if "copy_head" not in found and self.changes("copy_head") and not self.copy_attn:
             found["copy_head"] = "with copy_attn false; it is for copy_attn true"
         return found
@@ -189,12 +221,17 @@ class ModelConfig(Block):
 
 
 def applicable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a model less those that do nothing beside the others: for options shared by several systems."""
+    """Options of a model less those that do nothing beside the others: for options shared by several systems.
+
+    Input feeding is Luong's; a classic system that has it too has it as an option of its own.
+    """
     decoder = values.get("decoder", ModelConfig.model_fields["decoder"].default)
     score = values.get("score") or DEFAULT_SCORE.get(decoder)
     hidden_layer = ALIASES["score"].get(str(score), score) in HIDDEN_LAYER
     owned = {name: value for name, value in values.items() if decoder in OWNERS.get(name, (decoder,))}
-    return {name: value for name, value in owned.items() if name not in ("attention_size", "coverage") or hidden_layer}
+    if decoder == "classic":
+        owned.pop("input_feeding", None)
+    return {name: value for name, value in owned.items() if name not in OF_HIDDEN_LAYER or hidden_layer}
 
 
 def check_model(model: ModelConfig) -> None:
@@ -204,11 +241,29 @@ def check_model(model: ModelConfig) -> None:
         raise ValueError(f"embedding_dim {model.embedding_dim} is not a multiple of num_heads {model.num_heads}")
     if model.copy_head and model.copy_head > model.num_heads:
         raise ValueError(f"copy_head {model.copy_head}: the layers have num_heads {model.num_heads}")
+    if model.position_encoding == "tensor2tensor" and model.embedding_dim < 4:
+        raise ValueError(f"position_encoding tensor2tensor needs embedding_dim 4 at least, got {model.embedding_dim}")
+    if not model.add_source_eos and model.reverse_source:
+        raise ValueError("reverse_source true with add_source_eos false: the </s> that would stay in place is not read")
+    check_start(model)
     widths = (model.embedding_dim, model.hidden_size)
     if model.tied_softmax and model.decoder != "transformer" and not model.has_maxout and widths[0] != widths[1]:
         raise ValueError(
             f"tied_softmax true needs embedding_dim equal to hidden_size with decoder {model.decoder} "
             f"(got {widths[0]} and {widths[1]}); bahdanau with readout deep has no such need"
+        )
+
+
+def check_start(model: ModelConfig) -> None:
+    """Raise ValueError if the decoder cannot start, or go on, as the options say."""
+    for option in ("bridge", "input_feeding"):
+        if model.feed_context and getattr(model, option):
+            value = str(getattr(model, option)).lower()
+            raise ValueError(f"{option} {value} with feed_context true, where the context alone does that")
+    if model.bridge == "copy" and model.memory_size != model.hidden_size:
+        raise ValueError(
+            f"bridge copy needs encoder states as wide as hidden_size (got {model.memory_size} and "
+            f"{model.hidden_size}); set encoder_hidden_size to hidden_size divided by the directions"
         )
 
 

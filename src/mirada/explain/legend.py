@@ -91,7 +91,8 @@ def _recurrent_source(options: ModelConfig, i: Index) -> Entries:
     if options.reverse_source:
         state += ", words read in reverse"
     top = f"h{_level(options.enc_layers)}_j" if i.several else "h_j"
-    keys = {"additive": "U_a h_j", "general": "W_a h_j", "concat": "W_a h_j, with W_a's columns for h_j"}
+    b = " + b" if options.attention_bias else ""
+    keys = {"additive": f"U_a h_j{b}", "general": "W_a h_j", "concat": f"W_a h_j{b}, with W_a's columns for h_j"}
     key = keys.get(str(options.score_name), "h_j")
     return {
         "x": Legend("x_j", "embeddings of the source tokens", "E[source token j]", (SOURCE, UNIT)),
@@ -109,7 +110,11 @@ def _start(options: ModelConfig, i: Index) -> Entries:
         backward = options.decoder == "bahdanau"
         ends, cells = ("←h_1", "←cell_1") if backward else ("[→h_S; ←h_1]", "[→cell_S; ←cell_1]")
     state, cell = f"tanh(W_s {ends} + b)", f"W'_s {cells} + b"
-    if options.feed_context:
+    if options.bridge:
+        cells = ends if options.bridge_from == "top" else cells
+        state, cell = (_bridged(options.bridge, name) for name in (f"W_s {ends} + b", f"W'_s {cells} + b"))
+        state, cell = (ends, cells) if options.bridge == "copy" else (state, cell)
+    elif options.feed_context:
         state, cell = "tanh(V' c + b)", "0"
     elif options.decoder != "bahdanau" and not options.both_directions and options.memory_size == options.hidden_size:
         state, cell = ends, cells
@@ -120,12 +125,17 @@ def _start(options: ModelConfig, i: Index) -> Entries:
     }
 
 
+def _bridged(function: str, mapped: str) -> str:
+    return {"tanh": f"tanh({mapped})", "relu": f"max(0, {mapped})"}.get(function, mapped)
+
+
 def _recurrent_step(options: ModelConfig, i: Index) -> Entries:
     t, p, n = i.t, i.p, i.level
     word = f"y_{p}"
     context = "c" if options.feed_context else f"c_{t}"
     inputs = {"bahdanau": f"[y_{p}; c_{t}]", "luong": f"[y_{p}; s̃_{p}]" if options.feeds_input else word}
-    lowest = inputs.get(options.decoder, f"[y_{p}; c]" if options.feed_context else word)
+    inputs["classic"] = f"[y_{p}; c]" if options.feed_context else f"[y_{p}; s_{p}]" if options.feeds_input else word
+    lowest = inputs[options.decoder]
     state = f"{options.rnn_type.upper()}({lowest if i.layer == 1 else f's{i.below}_{t}'}, s{n}_{p})"
     entries = {
         "y": Legend(word, "embedding of the previous token", f"E[output token {p}]", (UNIT,)),
@@ -136,14 +146,20 @@ def _recurrent_step(options: ModelConfig, i: Index) -> Entries:
         "maxout": Legend(
             f"t_{t}", "what the output layer reads", f"maxout(U_o s_{t} + V_o y_{p} + C_o {context} + b)", (UNIT,)
         ),
-        "s_tilde": Legend(f"s̃_{t}", "the attentional state", f"tanh(W_c [c_{t}; s_{t}])", (UNIT,)),
+        "s_tilde": Legend(f"s̃_{t}", "the attentional state", _attentional(options, t), (UNIT,)),
     }
     return entries | _attention(options, i) if options.has_attention else entries
 
 
+def _attentional(options: ModelConfig, t: str) -> str:
+    mixed = f"W_c [c_{t}; s_{t}]{' + b' if options.attentional_bias else ''}"
+    return f"tanh({mixed})" if options.attentional == "tanh" else mixed
+
+
 def _attention(options: ModelConfig, i: Index) -> Entries:
     query = f"s_{i.p if options.decoder == 'bahdanau' else i.t}"
-    covered = f" + w_c cov_{i.tj}" if options.coverage else ""
+    covered = " + b" if options.attention_bias else ""
+    covered += f" + w_c cov_{i.tj}" if options.coverage else ""
     scores = {
         "additive": f"v_aᵀ tanh(W_a {query} + U_a h_j{covered})",
         "dot": f"{query}ᵀ h_j",
@@ -207,7 +223,8 @@ def _transformer_source(options: ModelConfig, i: Index) -> Entries:
     residual = f"{read} + a{n}_j + f{n}_j" if pre else f"LN(LN({read} + a{n}_j) + f{n}_j)"
     top = f"h{_level(options.enc_layers)}_j" if i.several else "h_j of the last layer"
     pairs, softmax = (HEAD, SOURCE, SOURCE), f"exp(u{n}_jk) / Σ_m exp(u{n}_jm)"
-    placed = "E[source token j] √d + PE(j − 1)"
+    before = options.first_position - 1
+    placed = f"E[source token j] √d + PE(j {'−' if before < 0 else '+'} {abs(before)})"
     return {
         "x": Legend("x_j", "embeddings of the source tokens with their places", placed, (SOURCE, UNIT)),
         "enc_self_e.l": Legend(f"u{n}_jk", "scores of the source with itself", "q_jᵀ k_k / √d_k", pairs),

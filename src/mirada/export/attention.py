@@ -71,9 +71,10 @@ def no_past(graph: Graph, options: ModelConfig) -> list[str]:
 def keys(graph: Graph, weights: Weights, options: ModelConfig, states: str) -> str:
     """What the score compares with, `[B, S, A]`, once a sentence."""
     if options.score_name == "additive":
-        return graph.linear(states, weights["score.u_a.weight"], rank=3)
+        return graph.linear(states, weights["score.u_a.weight"], weights.get("score.u_a.bias"), rank=3)
     if options.score_name == "concat":
-        return graph.linear(states, weights["score.w_a.weight"][:, options.hidden_size :], rank=3)
+        w_a, bias = weights["score.w_a.weight"][:, options.hidden_size :], weights.get("score.w_a.bias")
+        return graph.linear(states, w_a, bias, rank=3)
     return graph.linear(states, weights["score.w_a.weight"], rank=3)
 
 

@@ -16,13 +16,14 @@ from mirada.errors import ConfigError
 from mirada.export.graph import Precision
 from mirada.export.layers import Weights
 from mirada.files import new_folder
-from mirada.models.embedding import positions
+from mirada.models.embedding import Places
 from mirada.store.checkpoint import TOKENIZERS, Loaded
 
 # What CTranslate2's Transformer computes; of any other option of the model only the default.
 KNOWN = (
     *("decoder", "score", "rnn_type", "embedding_dim", "hidden_size", "enc_layers", "dec_layers", "num_heads"),
-    *("ff_size", "activation", "norm", "segments", "tied_softmax", "tied_embeddings"),
+    *("ff_size", "activation", "norm", "norm_eps", "segments", "tied_softmax", "tied_embeddings"),
+    *("position_encoding", "first_position", "add_source_eos"),
     *("dropout", "embedding_dropout", "word_dropout"),
 )
 LONGEST = 2048  # positions: CTranslate2 looks them up
@@ -55,7 +56,8 @@ def export_ctranslate2(
     spec.register_target_vocabulary(_entries(loaded.target))
     unk, _, bos, eos = SPECIAL_TOKENS
     spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = bos, eos, unk
-    spec.config.decoder_start_token, spec.config.add_source_eos = bos, True
+    spec.config.decoder_start_token, spec.config.add_source_eos = bos, options.add_source_eos
+    spec.config.layer_norm_epsilon = options.norm_eps
     spec.validate()
     spec.optimize(quantization="int8" if precision == "int8" else None)
     with new_folder(out) as folder:
@@ -84,7 +86,8 @@ def _entries(tokenizer: SourceTokenizer) -> list[str]:
 
 
 def _fill(spec: Any, weights: Weights, options: ModelConfig) -> None:
-    table = positions(0, LONGEST, torch.empty(1, options.embedding_dim)).numpy()
+    places = Places(options.position_encoding, options.first_position)
+    table = places.sinusoids(0, LONGEST, torch.empty(1, options.embedding_dim)).numpy()
     for part, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):
         part.position_encodings.encodings = table
         if options.norm == "pre":

@@ -31,6 +31,14 @@ def layer_names(options: ModelConfig, layers: int, names: tuple[str, str] = ("s"
     return [[f"{name}.{layer + 1}" for name in kinds] for layer in range(layers)]
 
 
+def read_lengths(graph: Graph, options: ModelConfig) -> str:
+    """How many tokens of each source are read `[B]`: all, or all but </s>."""
+    lengths = graph.read("lengths", INT64, ["sentences"])
+    if options.add_source_eos:
+        return lengths
+    return graph.add("Max", graph.add("Sub", lengths, graph.shape(1)), graph.shape(1))
+
+
 def real_positions(graph: Graph, source: str, lengths: str) -> str:
     """True on real tokens: ids `[B, S]`, lengths `[B]` → `[B, S]`."""
     width = graph.add("Gather", graph.add("Shape", source), graph.constant(1, np.int64))
@@ -101,9 +109,14 @@ def _onnx_cell(weights: Weights, name: str, options: ModelConfig) -> tuple[np.nd
 
 
 def bridge(graph: Graph, weights: Weights, options: ModelConfig, final: list[list[str]]) -> list[list[str]]:
-    """The decoder's first state from the encoder's last, aligned at the top: that itself, or tanh(W h) and W' c."""
+    """The decoder's first state from the encoder's last, aligned at the top: that itself, or tanh(W h) and W' c.
+
+    With the option `bridge` one function of h and c alike, with `bridge_from: top` of the top layer's h alone.
+    """
     depths = (options.enc_layers, options.dec_layers)
     chosen = [final[max(0, depths[0] - depths[1] + layer)] for layer in range(depths[1])]
+    if options.bridge_from == "top":
+        chosen = [[final[-1][0]] * len(final[-1])] * depths[1]
     if "bridge.maps.0.weight" not in weights:
         return chosen
     width, number, states = weights["bridge.maps.0.weight"].shape[1], 0, []
@@ -115,7 +128,11 @@ def bridge(graph: Graph, weights: Weights, options: ModelConfig, final: list[lis
                 half = graph.add("Slice", part, graph.shape(width), graph.shape(options.memory_size), graph.shape(1))
             mapped.append(graph.linear(half, weights[name + "weight"], weights[name + "bias"]))
             number += 1
-        states.append([graph.add("Tanh", mapped[0]), *mapped[1:]])
+        function = {"tanh": "Tanh", "relu": "Relu"}.get(options.bridge or "")
+        if options.bridge:
+            states.append([graph.add(function, part) if function else part for part in mapped])
+        else:
+            states.append([graph.add("Tanh", mapped[0]), *mapped[1:]])
     return states
 
 

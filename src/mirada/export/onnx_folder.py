@@ -28,8 +28,9 @@ from mirada.store.checkpoint import Loaded, checksum
 KNOWN = (
     *("decoder", "score", "rnn_type", "embedding_dim", "hidden_size", "encoder_hidden_size", "attention_size"),
     *("enc_layers", "dec_layers", "bidirectional", "reverse_source", "feed_context", "input_feeding", "readout"),
-    *("num_heads", "ff_size", "activation", "norm", "tied_softmax", "tied_embeddings", "segments"),
-    *("attention_window", "window", "coverage", "copy_attn", "copy_head"),
+    *("attentional", "attentional_bias", "attention_bias", "bridge", "bridge_from", "add_source_eos", "segments"),
+    *("num_heads", "ff_size", "activation", "norm", "norm_eps", "position_encoding", "first_position"),
+    *("tied_softmax", "tied_embeddings", "attention_window", "window", "coverage", "copy_attn", "copy_head"),
     *("dropout", "embedding_dropout", "recurrent_dropout", "word_dropout"),
 )
 

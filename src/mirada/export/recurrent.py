@@ -14,6 +14,7 @@ from mirada.export.layers import (
     encode,
     layer_names,
     maxout,
+    read_lengths,
     real_positions,
     stack_step,
 )
@@ -25,8 +26,8 @@ def state_names(options: ModelConfig) -> dict[str, list[int | str]]:
     names = [name for layer in layer_names(options, options.dec_layers) for name in layer]
     if options.feed_context:
         names.append("c")
-    if options.decoder == "luong" and options.feeds_input:
-        names.append("s_tilde")
+    if options.feeds_input:
+        names.append("s_tilde" if options.decoder == "luong" else "fed")
     wide: dict[str, list[int | str]] = {name: [options.hidden_size] for name in names}
     return wide | past_names(options)
 
@@ -48,7 +49,7 @@ def graphs(weights: Weights, options: ModelConfig, precision: Precision) -> dict
 def _encode(weights: Weights, options: ModelConfig, precision: Precision) -> Graph:
     graph = Graph("encode", precision)
     source = graph.read("source", INT64, ["sentences", "source"])
-    lengths = graph.read("lengths", INT64, ["sentences"])
+    lengths = read_lengths(graph, options)
     encoded = encode(graph, weights, options, (source, lengths))
     known = {"states": encoded.states, "mask": real_positions(graph, source, lengths)}
     for name, (kind, shape) in memory_names(options).items():
@@ -69,7 +70,7 @@ def _start(weights: Weights, options: ModelConfig, precision: Precision) -> Grap
     values = _summary(graph, weights, options, final[-1][0]) if options.feed_context else None
     if values is None:
         values = [part for layer in bridge(graph, weights, options, final) for part in layer]
-        if options.decoder == "luong" and options.feeds_input:
+        if options.feeds_input:
             values.append(graph.add("Mul", values[-len(final[0])], graph.constant(0)))  # s̃_0
     values += no_past(graph, options)
     for (name, shape), value in zip(state_names(options).items(), values, strict=True):
@@ -129,9 +130,11 @@ def _classic(graph: Graph, weights: Weights, options: ModelConfig, word: Word, s
     (embedded, gates), (layers, named) = word, state
     if options.feed_context:
         gates = graph.add("Add", gates, graph.linear(named["c"], weights["context_gates.weight"]))
+    if options.feeds_input:
+        gates = graph.add("Add", gates, graph.linear(named["fed"], weights["feed_gates.weight"]))
     new = stack_step(graph, weights, options, gates, layers)
     if not options.feed_context:
-        return Flow(new[-1][0], new, [], None)
+        return Flow(new[-1][0], new, [new[-1][0]] if options.feeds_input else [], None)
     return Flow(maxout(graph, weights, new[-1][0], embedded, named["c"]), new, [named["c"]], None)
 
 
@@ -159,5 +162,6 @@ def _luong(graph: Graph, weights: Weights, options: ModelConfig, word: Word, sta
     attended = attend(graph, weights, options, new[-1][0], named)
     # 3. the attentional state s̃_t, from which the word is predicted
     both = graph.add("Concat", attended.context, new[-1][0], attributes={"axis": 1})
-    hidden = graph.add("Tanh", graph.linear(both, weights["w_c.weight"]))
+    hidden = graph.linear(both, weights["w_c.weight"], weights.get("w_c.bias"))
+    hidden = graph.add("Tanh", hidden) if options.attentional == "tanh" else hidden
     return Flow(hidden, new, [hidden] if options.feeds_input else [], attended)

@@ -9,10 +9,8 @@ import numpy as np
 from mirada.config.options import ModelConfig
 from mirada.export.attention import MASKED, by_row, copies_name
 from mirada.export.graph import BOOL, FLOAT, INT64, Graph, Precision
-from mirada.export.layers import Weights, chosen_rows, real_positions, with_segments
+from mirada.export.layers import Weights, chosen_rows, read_lengths, real_positions, with_segments
 from mirada.export.output import Copied, copying, predict, read_word
-
-EPSILON = 1e-5  # torch's LayerNorm
 
 
 def memory_names(options: ModelConfig) -> list[str]:
@@ -48,7 +46,7 @@ def _widths(options: ModelConfig) -> tuple[int, int]:
 def _encode(weights: Weights, options: ModelConfig, precision: Precision) -> Graph:
     graph = Graph("encode", precision)
     source = graph.read("source", INT64, ["sentences", "source"])
-    lengths = graph.read("lengths", INT64, ["sentences"])
+    lengths = read_lengths(graph, options)
     mask = real_positions(graph, source, lengths)  # [B, S]
     x = graph.add("Gather", graph.constant(weights["source_embedding.weight"]), source)
     width = graph.add("Gather", graph.add("Shape", source), graph.constant(1, np.int64))
@@ -133,7 +131,10 @@ def _copying(
 def _placed(graph: Graph, options: ModelConfig, x: str, places: str) -> str:
     """√d x + the sinusoids of `places` `[T]`; x is `[…, T, d]` or, for one place, `[N, d]`."""
     size = options.embedding_dim
-    exact = np.arange(0, size, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / size)
+    slowest = size - 2 if options.position_encoding == "tensor2tensor" else size
+    exact = np.arange(0, size, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / slowest)
+    if options.first_position:
+        places = graph.add("Add", places, graph.shape(options.first_position))
     numbers = graph.add("Unsqueeze", graph.add("Cast", places, attributes={"to": FLOAT}), graph.shape(1))
     angle = graph.add("Mul", numbers, graph.constant(np.exp(exact)))  # [T, ceil(d/2)]
     pair = [graph.add("Unsqueeze", graph.add(wave, angle), graph.shape(2)) for wave in ("Sin", "Cos")]
@@ -144,13 +145,13 @@ def _placed(graph: Graph, options: ModelConfig, x: str, places: str) -> str:
     return graph.add("Add", graph.add("Mul", x, graph.constant(math.sqrt(size))), flat)
 
 
-def _norm(graph: Graph, weights: Weights, name: str, x: str) -> str:
+def _norm(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
     terms = [graph.constant(weights[f"{name}.{part}"]) for part in ("weight", "bias")]
-    return graph.add("LayerNormalization", x, *terms, attributes={"axis": -1, "epsilon": EPSILON})
+    return graph.add("LayerNormalization", x, *terms, attributes={"axis": -1, "epsilon": options.norm_eps})
 
 
 def _last_norm(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
-    return _norm(graph, weights, name, x) if options.norm == "pre" else x
+    return _norm(graph, weights, options, name, x) if options.norm == "pre" else x
 
 
 def _part(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
@@ -180,14 +181,14 @@ def _residual(options: ModelConfig) -> tuple[bool, bool]:
 def _encoder_layer(graph: Graph, weights: Weights, options: ModelConfig, name: str, read: tuple[str, str]) -> str:
     x, mask = read
     before, behind = _residual(options)
-    y = _norm(graph, weights, name + "norms.0", x) if before else x
+    y = _norm(graph, weights, options, name + "norms.0", x) if before else x
     own = name + "self_heads."
     query, key, value = (_part(graph, weights, options, own + part, y) for part in "qkv")
     seen, _ = _looked(graph, options, query, (key, value), mask)
     joined = graph.add("Transpose", seen, attributes={"perm": [0, 2, 1, 3]})
     joined = graph.add("Reshape", joined, graph.shape(0, 0, options.embedding_dim))
     x = graph.add("Add", x, graph.linear(joined, weights[own + "o.weight"], weights[own + "o.bias"], rank=3))
-    x = _norm(graph, weights, name + "norms.0", x) if behind else x
+    x = _norm(graph, weights, options, name + "norms.0", x) if behind else x
     return _feed_forward(graph, weights, options, (name, "norms.1"), (x, 3))
 
 
@@ -197,12 +198,12 @@ def _feed_forward(
     """x + W_2 f(W_1 x + b_1) + b_2, with its norm."""
     (name, norm), (x, rank) = names, read
     before, behind = _residual(options)
-    y = _norm(graph, weights, name + norm, x) if before else x
+    y = _norm(graph, weights, options, name + norm, x) if before else x
     y = graph.linear(y, weights[name + "ff_in.weight"], weights[name + "ff_in.bias"], rank=rank)
     y = _activated(graph, options, y)
     y = graph.linear(y, weights[name + "ff_out.weight"], weights[name + "ff_out.bias"], rank=rank)
     x = graph.add("Add", x, y)
-    return _norm(graph, weights, name + norm, x) if behind else x
+    return _norm(graph, weights, options, name + norm, x) if behind else x
 
 
 def _activated(graph: Graph, options: ModelConfig, x: str) -> str:
@@ -222,19 +223,19 @@ def _decoder_layer(
     x, *past = read
     name, (heads, width) = f"decoder.{layer}.", _widths(options)
     before, behind = _residual(options)
-    y = _norm(graph, weights, name + "norms.0", x) if before else x
+    y = _norm(graph, weights, options, name + "norms.0", x) if before else x
     query, *new = (_row_part(graph, weights, options, f"{name}self_heads.{part}", y) for part in "qkv")
     kept = [graph.add("Concat", *pair, attributes={"axis": 2}) for pair in zip(past, new, strict=True)]
     seen, _ = _looked(graph, options, query, (kept[0], kept[1]), None)  # [N, h, 1, d_k]
     x = _joined(graph, weights, name + "self_heads.o", graph.add("Reshape", seen, graph.shape(0, heads * width)), x)
-    x = _norm(graph, weights, name + "norms.0", x) if behind else x
-    y = _norm(graph, weights, name + "norms.1", x) if before else x
+    x = _norm(graph, weights, options, name + "norms.0", x) if behind else x
+    y = _norm(graph, weights, options, name + "norms.1", x) if before else x
     query = _query(graph, weights, options, name + "cross_heads.q", y)  # [B, h, K, d_k]
     mask = graph.add("Unsqueeze", "mask", graph.shape(1, 2))
     seen, alpha = _looked(graph, options, query, (f"keys.{layer + 1}", f"values.{layer + 1}"), mask)
     flat = graph.add("Transpose", seen, attributes={"perm": [0, 2, 1, 3]})
     x = _joined(graph, weights, name + "cross_heads.o", graph.add("Reshape", flat, graph.shape(-1, heads * width)), x)
-    x = _norm(graph, weights, name + "norms.1", x) if behind else x
+    x = _norm(graph, weights, options, name + "norms.1", x) if behind else x
     return _feed_forward(graph, weights, options, (name, "norms.2"), (x, 2)), kept, alpha
 
 

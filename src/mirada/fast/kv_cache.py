@@ -19,7 +19,6 @@ from torch.nn.functional import pad
 from mirada.fast.scripted import Compiled, layers
 from mirada.kernels.widths import round_up
 from mirada.models.base import Memory
-from mirada.models.embedding import positions
 from mirada.models.transformer import Heads, KeyValue, Layer, Transformer
 
 ROOM = 8  # entries that storage grows by, at least
@@ -89,8 +88,8 @@ class CachedTransformer(nn.Module):
         self.inner, self.weights = inner, weights  # of all layers, as scripted.py reads them
         first = cast(Layer, inner.decoder[0])
         self.heads = cast(Heads, first.cross_heads).heads
-        self.pre_norm, self.activation = first.pre_norm, first.activation
-        self.positions = positions(0, 64, inner.embedding.weight.detach())
+        self.design = (first.pre_norm, first.activation, cast(nn.LayerNorm, first.norms[0]).eps)
+        self.positions = inner.places.sinusoids(0, 64, inner.embedding.weight.detach())
         self.layers = Compiled(layers)
 
     def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
@@ -132,7 +131,7 @@ class CachedTransformer(nn.Module):
         unseen = hidden_by.repeat_interleave(self.heads, 0)[:, None]  # [A·h, 1, S] added to the scores
         y = self.inner.embedding(token) * self.inner.scale + self._positions(state.length)  # [N, d]
         kept, source = ([part for pair in pairs for part in pair] for pairs in (state.storage.layers, memory.keys))
-        x, weights = self.layers(y, self.weights, kept, source, (*past, unseen), self.pre_norm, self.activation)
+        x, weights = self.layers(y, self.weights, kept, source, (*past, unseen), self.design)
         hidden = cast(Tensor, self.inner.decoder_norm(x))
         output = DecoderOutput(hidden, state._replace(length=state.length + 1), hidden, weights)
         copied = self.inner.copying(output.heads, hidden, y, memory) if self.inner.copy_gate is not None else None
@@ -142,7 +141,7 @@ class CachedTransformer(nn.Module):
         """What stands for the next position of each hypothesis: `[N]` → `[N, d]`."""
         table, longest = self.positions, int(length.max())  # other threads may put another table there meanwhile
         if len(table) <= longest:
-            self.positions = table = positions(0, 2 * longest, table)
+            self.positions = table = self.inner.places.sinusoids(0, 2 * longest, table)
         return table[length]
 
 

@@ -152,6 +152,7 @@ def _as_additive(score: ConcatScore) -> AdditiveScore:
     copied = AdditiveScore(left.size(1), right.size(1), len(left))
     copied.w_c = score.w_c
     copied.w_a.weight, copied.u_a.weight, copied.v_a = nn.Parameter(left), nn.Parameter(right), score.v_a
+    copied.u_a.bias = score.w_a.bias
     return copied
 
 

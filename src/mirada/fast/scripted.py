@@ -66,9 +66,9 @@ def product(x: Tensor, weights: list[Tensor]) -> Tensor:
     return linear(x, weights[0], weights[1])
 
 
-def norm(x: Tensor, weights: list[Tensor]) -> Tensor:
+def norm(x: Tensor, weights: list[Tensor], epsilon: float) -> Tensor:
     """The layer norm."""
-    return layer_norm(x, (x.size(-1),), weights[0], weights[1])
+    return layer_norm(x, (x.size(-1),), weights[0], weights[1], epsilon)
 
 
 def attention(query: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,29 +103,30 @@ def layers(
     past: list[Tensor],
     source: list[Tensor],
     marks: tuple[Tensor, Tensor, Tensor],
-    pre_norm: bool,
-    activation: str,
+    design: tuple[bool, str, float],
 ) -> tuple[Tensor, Tensor]:
     """All layers for new words `[N, d]`: output `[N, d]`, and the last one's weights over the source `[A·h, K, S]`.
 
     `past` and `source` are keys and values of each layer in turn, `[A, h, …, d_k]`. `marks`: where the new entries go
-    `[A·h·K]`, what is added to the scores of the past `[A·h, K, used]` and of the source `[A·h, 1, S]`.
+    `[A·h·K]`, what is added to the scores of the past `[A·h, K, used]` and of the source `[A·h, 1, S]`. `design`:
+    whether norms stand before the parts, the activation, the norms' ε.
     """
     places, own, unseen = marks
+    pre_norm, activation, epsilon = design
     seen = own
     for depth in range(len(past) // 2):
         layer = weights[9 * depth : 9 * (depth + 1)]
         keys, values = past[2 * depth], past[2 * depth + 1]
-        y = norm(x, layer[6]) if pre_norm else x
+        y = norm(x, layer[6], epsilon) if pre_norm else x
         x = x + product(self_attention(product(y, layer[0]), keys, values, places, own), layer[1])
-        x = x if pre_norm else norm(x, layer[6])
-        y = norm(x, layer[7]) if pre_norm else x
+        x = x if pre_norm else norm(x, layer[6], epsilon)
+        y = norm(x, layer[7], epsilon) if pre_norm else x
         y, seen = cross_attention(product(y, layer[2]), source[2 * depth], source[2 * depth + 1], unseen)
         x = x + product(y, layer[3])
-        x = x if pre_norm else norm(x, layer[7])
-        y = norm(x, layer[8]) if pre_norm else x
+        x = x if pre_norm else norm(x, layer[7], epsilon)
+        y = norm(x, layer[8], epsilon) if pre_norm else x
         x = x + product(activated(product(y, layer[4]), activation), layer[5])
-        x = x if pre_norm else norm(x, layer[8])
+        x = x if pre_norm else norm(x, layer[8], epsilon)
     return x, seen
 
 

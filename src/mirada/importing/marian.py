@@ -17,18 +17,28 @@ from mirada.data.vocabulary import SPECIAL_TOKENS
 from mirada.errors import ModelFolderError
 from mirada.importing.files import Tensors, read_json, read_tensors
 from mirada.importing.spm import Pieces, is_language, read_pieces, tokenizer
-from mirada.importing.transformers import Names, Weights, from_halves, layer, reordered
+from mirada.importing.transformers import (
+    Names,
+    Ties,
+    Weights,
+    check_positions,
+    from_halves,
+    layers,
+    looked_up,
+    reordered,
+)
 from mirada.importing.write import Imported
-from mirada.models.embedding import positions
+from mirada.models.embedding import Places
 
 NAMES = Names(
-    "self_attn",
+    ("self_attn", "self_attn"),
     "encoder_attn",
     {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"},
     ("fc1", "fc2"),
     ("self_attn_layer_norm", "final_layer_norm"),
     ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
 )
+PLACES = {"encoder": "model.encoder.layers.", "decoder": "model.decoder.layers."}
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 ONLY = {"normalize_before": False, "normalize_embedding": False, "add_bias_logits": False}
@@ -147,8 +157,7 @@ def _weights_file(folder: Path) -> Tensors:
 def _weights(
     tensors: Tensors, config: Mapping[str, Any], options: Mapping[str, Any], rows: tuple[dict[str, int], dict[str, int]]
 ) -> Weights:
-    width, inner = options["embedding_dim"], options["ff_size"]
-    found: Weights = {}
+    width = options["embedding_dim"]
     embedded, output = _embeddings(tensors, config, width)
     for entries, embeddings in zip(rows, embedded, strict=True):
         if (last := max(entries.values())) >= len(embeddings):
@@ -157,20 +166,13 @@ def _weights(
             )
     source, target = (torch.tensor(list(entries.values())) for entries in rows)
     scale = 1.0 if config.get("scale_embedding", False) else width**-0.5
-    found["source_embedding.weight"] = embedded[0][source] * scale
-    if not options["tied_embeddings"]:
-        found["embedding.weight"] = embedded[1][target] * scale
-    if not options["tied_softmax"]:
-        found["output.weight"] = output[target]
+    tied = Ties(options["tied_embeddings"], options["tied_softmax"])
+    found = looked_up((embedded[0] * scale, embedded[1] * scale), output, (source, target), tied)
     found["output.bias"] = tensors.take("final_logits_bias", 1, len(output))[0][target]
-    for side, prefix in (("encoder", "enc"), ("decoder", "dec")):
-        for number in range(options[f"{prefix}_layers"]):
-            place = f"model.{side}.layers.{number}."
-            part = layer(tensors, NAMES, place, sizes=(width, inner), cross=side == "decoder")
-            found |= {f"{side}.{number}.{name}": tensor for name, tensor in part.items()}
-    order = from_halves(width)
-    _check_positions(tensors, width, order)
-    return reordered(found, order)
+    found |= layers(tensors, NAMES, options, PLACES)
+    for side in ("encoder", "decoder"):
+        check_positions(tensors, f"model.{side}.embed_positions.weight", width, Places(), halves=True)
+    return reordered(found, from_halves(width))
 
 
 def _embeddings(tensors: Tensors, config: Mapping[str, Any], width: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
@@ -191,13 +193,3 @@ def _embeddings(tensors: Tensors, config: Mapping[str, Any], width: int) -> tupl
         tensors.take_same("lm_head.weight", target, names[1])
         return (source, target), target
     return (source, target), tensors.take("lm_head.weight", sizes[1], width)
-
-
-def _check_positions(tensors: Tensors, width: int, order: Tensor) -> None:
-    """Tables of positions say nothing new; raises ModelFolderError if they are others than the sinusoids."""
-    for side in ("encoder", "decoder"):
-        name = f"model.{side}.embed_positions.weight"
-        if name in tensors:
-            table = tensors.take(name, tensors.shape(name)[0], width)
-            if not torch.allclose(table[:, order], positions(0, len(table), table), atol=1e-3):
-                raise ModelFolderError(f"{tensors.path}: {name} are not sinusoids; learned positions are not known")

@@ -9,8 +9,8 @@ from mirada.models.base import Memory, Network, Outputs, Step
 from mirada.models.cells import Stack
 from mirada.models.classic import Classic
 from mirada.models.copying import CopyGate
-from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer
-from mirada.models.encoder import Bridge, RecurrentEncoder, RecurrentParts
+from mirada.models.embedding import Embedding, MaxoutReadout, OutputLayer, Places
+from mirada.models.encoder import Bridge, ReadingOrder, RecurrentEncoder, RecurrentParts
 from mirada.models.local import build_window
 from mirada.models.luong import Luong
 from mirada.models.transformer import Sizes, Transformer
@@ -30,8 +30,7 @@ def build_model(options: ModelConfig, *, source_vocab: int, target_vocab: int) -
         embeddings[0],
         options.direction_size,
         layers=options.enc_layers,
-        bidirectional=options.both_directions,
-        reverse=options.reverse_source,
+        reading=ReadingOrder(options.both_directions, options.reverse_source, options.add_source_eos),
         drops=(options.dropout, options.recurrent_dropout),
     )
     stack = Stack(
@@ -45,19 +44,28 @@ def build_model(options: ModelConfig, *, source_vocab: int, target_vocab: int) -
     parts = RecurrentParts(encoder, _bridge(options), embeddings[1], stack, _output(options, embeddings[1]))
     readout = _readout(options)
     if not options.has_attention:
-        return Classic(parts, readout=readout)
+        return Classic(parts, readout=readout, input_feeding=options.feeds_input)
     score = build_score(
         str(options.score_name),
         query_size=options.hidden_size,
         memory_size=options.memory_size,
         attention_size=options.attention_size or options.hidden_size,
+        bias=options.attention_bias,
         coverage=options.coverage,
     )
     window = build_window(options.attention_window, query_size=options.hidden_size, reach=options.window)
     gate = _copy_gate(options)
     if options.decoder == "bahdanau":
         return Bahdanau(parts, score, window=window, readout=readout, copy_gate=gate)
-    return Luong(parts, score, input_feeding=options.feeds_input, window=window, copy_gate=gate)
+    return Luong(
+        parts,
+        score,
+        input_feeding=options.feeds_input,
+        window=window,
+        copy_gate=gate,
+        bias=options.attentional_bias,
+        squashed=options.attentional == "tanh",
+    )
 
 
 def _embeddings(options: ModelConfig, source_vocab: int, target_vocab: int) -> tuple[Embedding, Embedding]:
@@ -79,12 +87,13 @@ def _embeddings(options: ModelConfig, source_vocab: int, target_vocab: int) -> t
 
 def _transformer(options: ModelConfig, embeddings: tuple[Embedding, Embedding]) -> Transformer:
     widths = (options.embedding_dim, options.num_heads, options.ff_size)
-    sizes = Sizes(*widths, options.activation, options.dropout, options.norm == "pre")
+    sizes = Sizes(*widths, options.activation, options.dropout, options.norm == "pre", options.norm_eps)
     tied = embeddings[1] if options.tied_softmax else None
     output = OutputLayer(options.embedding_dim, len(embeddings[1].weight), tied=tied)
     layers = (options.enc_layers, options.dec_layers)
-    gate, head = _copy_gate(options), options.copy_head
-    return Transformer(embeddings, output, sizes, layers=layers, copy_gate=gate, copy_head=head)
+    places = Places(options.position_encoding, options.first_position, options.add_source_eos)
+    copying = _copy_gate(options), options.copy_head
+    return Transformer(embeddings, output, sizes, layers=layers, places=places, copying=copying)
 
 
 def _copy_gate(options: ModelConfig) -> CopyGate | None:
@@ -97,12 +106,14 @@ def _copy_gate(options: ModelConfig) -> CopyGate | None:
 def _bridge(options: ModelConfig) -> Bridge:
     # The identity s_0 = c is the papers' own; it needs one direction and equal sizes. Bahdanau's is never one.
     fits = not options.both_directions and options.memory_size == options.hidden_size
+    identity = options.feed_context or (fits and options.decoder != "bahdanau")
     return Bridge(
         options.rnn_type,
         (options.memory_size, options.hidden_size),
         layers=(options.enc_layers, options.dec_layers),
-        identity=options.feed_context or (fits and options.decoder != "bahdanau"),
+        function=options.bridge or ("copy" if identity else None),
         only_backward=options.decoder == "bahdanau" and options.both_directions,
+        from_top=options.bridge_from == "top",
     )
 
 

@@ -51,18 +51,21 @@ def _initialised(size: int) -> Tensor:
 class AdditiveScore(nn.Module):
     """e_tj = v_aᵀ tanh(W_a s + U_a h_j), no bias (Bahdanau et al. 2015, appendix A.1.2).
 
-    With coverage w_c c_tj is added before the tanh (See, Liu & Manning 2017, equation 11).
+    With coverage w_c c_tj is added before the tanh (See, Liu & Manning 2017, equation 11). `bias`, as other toolkits
+    have it, adds a b there.
     """
 
-    def __init__(self, query_size: int, memory_size: int, attention_size: int, *, coverage: bool = False):
+    def __init__(
+        self, query_size: int, memory_size: int, attention_size: int, *, bias: bool = False, coverage: bool = False
+    ):
         super().__init__()
         self.w_a = nn.Linear(query_size, attention_size, bias=False)
-        self.u_a = nn.Linear(memory_size, attention_size, bias=False)
+        self.u_a = nn.Linear(memory_size, attention_size, bias=bias)
         self.v_a = nn.Parameter(_initialised(attention_size))
         self.w_c = nn.Parameter(torch.zeros(attention_size)) if coverage else None
 
     def project(self, states: Tensor) -> Tensor:
-        """U_a h_j: `[B, S, H]` → `[B, S, A]`."""
+        """U_a h_j (+ b): `[B, S, H]` → `[B, S, A]`."""
         return cast(Tensor, self.u_a(states))
 
     def forward(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
@@ -74,19 +77,22 @@ class ConcatScore(nn.Module):
     """e_tj = v_aᵀ tanh(W_a [s; h_j]), no bias (Luong et al. 2015, equation 8).
 
     W_a's columns for h_j make the keys once a sentence, its columns for s meet them at each step: the same numbers as
-    the product with the concatenation, without writing the concatenation out. Coverage as for the additive score.
+    the product with the concatenation, without writing the concatenation out. Bias and coverage as for the additive
+    score.
     """
 
-    def __init__(self, query_size: int, memory_size: int, attention_size: int, *, coverage: bool = False):
+    def __init__(
+        self, query_size: int, memory_size: int, attention_size: int, *, bias: bool = False, coverage: bool = False
+    ):
         super().__init__()
         self.query_size = query_size
-        self.w_a = nn.Linear(query_size + memory_size, attention_size, bias=False)
+        self.w_a = nn.Linear(query_size + memory_size, attention_size, bias=bias)
         self.v_a = nn.Parameter(_initialised(attention_size))
         self.w_c = nn.Parameter(torch.zeros(attention_size)) if coverage else None
 
     def project(self, states: Tensor) -> Tensor:
-        """W_a's part for h_j: `[B, S, H]` → `[B, S, A]`."""
-        return states @ self.w_a.weight[:, self.query_size :].T
+        """W_a's part for h_j (+ b): `[B, S, H]` → `[B, S, A]`."""
+        return nn.functional.linear(states, self.w_a.weight[:, self.query_size :], self.w_a.bias)
 
     def forward(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
         """Scores `[B, T, S]`."""
@@ -126,13 +132,13 @@ class GeneralScore(nn.Module):
 
 
 def build_score(
-    name: str, *, query_size: int, memory_size: int, attention_size: int, coverage: bool = False
+    name: str, *, query_size: int, memory_size: int, attention_size: int, bias: bool = False, coverage: bool = False
 ) -> nn.Module:
     """Make the score function of this name: additive, concat, general, dot or scaled_dot."""
     if name == "additive":
-        return AdditiveScore(query_size, memory_size, attention_size, coverage=coverage)
+        return AdditiveScore(query_size, memory_size, attention_size, bias=bias, coverage=coverage)
     if name == "concat":
-        return ConcatScore(query_size, memory_size, attention_size, coverage=coverage)
+        return ConcatScore(query_size, memory_size, attention_size, bias=bias, coverage=coverage)
     if name == "general":
         return GeneralScore(query_size, memory_size)
     return DotScore(query_size, scaled=name == "scaled_dot")

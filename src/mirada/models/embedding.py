@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,12 +56,28 @@ class Embedding(nn.Module):
         return dropout(embedded, self.dropout, self.training)
 
 
-def positions(start: int, count: int, like: Tensor) -> Tensor:
-    """Sinusoids for positions start … start + count − 1: `[count, d]`, sines and cosines in turn (section 3.5)."""
+class Places(NamedTuple):
+    """How a Transformer numbers positions: wavelengths, the first one's number, and whether a source's </s> has one."""
+
+    encoding: str = "sinusoidal"
+    first: int = 0
+    source_end: bool = True
+
+    def sinusoids(self, start: int, count: int, like: Tensor) -> Tensor:
+        """What is added to words, the start-th of a sentence (from 0) and on: `[count, d]`."""
+        return positions(self.first + start, count, like, encoding=self.encoding)
+
+
+def positions(start: int, count: int, like: Tensor, *, encoding: str = "sinusoidal") -> Tensor:
+    """Sinusoids for positions start … start + count − 1: `[count, d]`, sines and cosines in turn (section 3.5).
+
+    The i-th pair has the wavelength 2π · 10000^(2i/d); tensor2tensor and those who follow it have d − 2 instead of d.
+    """
     size = like.size(-1)
     exact = torch.promote_types(like.dtype, torch.float32)  # half precision cannot count beyond a few hundred
     place = torch.arange(start, start + count, device=like.device, dtype=exact)[:, None]
-    rate = torch.arange(0, size, 2, device=like.device, dtype=exact) * (-math.log(10000.0) / size)
+    slowest = size - 2 if encoding == "tensor2tensor" else size
+    rate = torch.arange(0, size, 2, device=like.device, dtype=exact) * (-math.log(10000.0) / slowest)
     angle = place * rate.exp()  # [count, ceil(d/2)]
     return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :size].to(like.dtype)
 

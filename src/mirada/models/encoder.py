@@ -27,6 +27,19 @@ class EncoderOutput(NamedTuple):
     ]  # for each layer (h,) or (h, c), each [B, H]: forward at the last word, backward at word 1
 
 
+class ReadingOrder(NamedTuple):
+    """How a source is read: in both directions or one, last word first or not, with the </s> at its end or without."""
+
+    both: bool
+    reverse: bool = False
+    end: bool = True
+
+
+def without_end(lengths: Tensor) -> Tensor:
+    """Lengths `[B]` when </s> is not read but where it stands alone: padding from there on."""
+    return (lengths - 1).clamp(min=1)
+
+
 def reversal(lengths: Tensor, width: int, *, keep_last: bool) -> Tensor:
     """Positions `[width, B]` that reverse each sentence within its length; with `keep_last` its </s> stays at the end.
 
@@ -52,15 +65,14 @@ class RecurrentEncoder(nn.Module):
         size: int,
         *,
         layers: int,
-        bidirectional: bool,
-        reverse: bool,
+        reading: ReadingOrder,
         drops: tuple[float, float],
     ):
         super().__init__()
         self.embedding = embedding
         embedding_size = embedding.weight.size(1)
-        self.directions = 2 if bidirectional else 1
-        self.reverse, (self.dropout, self.recurrent) = reverse, drops
+        self.directions = 2 if reading.both else 1
+        self.reading, (self.dropout, self.recurrent) = reading, drops
         self.size = size * self.directions
         inputs = [embedding_size] + [self.size] * (layers - 1)
         self.layers = nn.ModuleList(
@@ -70,7 +82,8 @@ class RecurrentEncoder(nn.Module):
     def forward(self, source: Tensor, lengths: Tensor) -> EncoderOutput:
         """Read ids `[B, S]` of real lengths `[B]` (each at least 1)."""
         x = self.embedding(source.T, axis=0)  # [S, B, E]
-        order = reversal(lengths, x.size(0), keep_last=True) if self.reverse else None
+        lengths = lengths if self.reading.end else without_end(lengths)
+        order = reversal(lengths, x.size(0), keep_last=True) if self.reading.reverse else None
         if order is not None:
             x = permute(x, order)
         backward = reversal(lengths, x.size(0), keep_last=False)  # [S, B]
@@ -102,24 +115,35 @@ class Bridge(nn.Module):
     """The decoder's first state from the encoder's last one, layer by layer, aligned at the top where depths differ.
 
     Identity (s_0 = c) where it fits; else h_0 = tanh(W h) and, for the LSTM, c_0 = W' c. With `only_backward` the
-    bridge reads just the backward direction, s_0 = tanh(W_s ←h_1) (Bahdanau et al. 2015, appendix A.2.2).
+    bridge reads just the backward direction, s_0 = tanh(W_s ←h_1) (Bahdanau et al. 2015, appendix A.2.2). Other
+    toolkits have one function (`function`: linear, tanh or relu) of h and c alike, and start all from the top layer's h
+    (`from_top`).
     """
 
     def __init__(
-        self, kind: str, sizes: tuple[int, int], *, layers: tuple[int, int], identity: bool, only_backward: bool
+        self,
+        kind: str,
+        sizes: tuple[int, int],
+        *,
+        layers: tuple[int, int],
+        function: str | None,
+        only_backward: bool = False,
+        from_top: bool = False,
     ):
         super().__init__()
         memory_size, hidden_size = sizes
         encoder_layers, decoder_layers = layers
         self.sources = [max(0, encoder_layers - decoder_layers + layer) for layer in range(decoder_layers)]
-        self.only_backward = only_backward
+        self.function, self.only_backward, self.from_top = function, only_backward, from_top
         width = memory_size // 2 if only_backward else memory_size
-        parts = 0 if identity else decoder_layers * (2 if kind == "lstm" else 1)
+        parts = 0 if function == "copy" else decoder_layers * (2 if kind == "lstm" else 1)
         self.maps = nn.ModuleList(nn.Linear(width, hidden_size) for _ in range(parts))
 
     def forward(self, final: tuple[CellState, ...]) -> tuple[CellState, ...]:
         """Encoder finals, each part `[B, H]`, → decoder states, each part `[B, D]`."""
         chosen = [final[source] for source in self.sources]
+        if self.from_top:
+            chosen = [(final[-1][0],) * len(final[-1])] * len(chosen)
         if not self.maps:
             return tuple(chosen)
         maps = iter(self.maps)
@@ -127,8 +151,15 @@ class Bridge(nn.Module):
         for state in chosen:
             read = [part.chunk(2, -1)[1] if self.only_backward else part for part in state]
             mapped = [next(maps)(part) for part in read]
-            states.append((mapped[0].tanh(), *mapped[1:]))
+            states.append(self._applied(mapped))
         return tuple(states)
+
+    def _applied(self, mapped: list[Tensor]) -> CellState:
+        if self.function is None:
+            return (mapped[0].tanh(), *mapped[1:])
+        if self.function == "linear":
+            return tuple(mapped)
+        return tuple(part.tanh() if self.function == "tanh" else part.relu() for part in mapped)
 
 
 class RecurrentParts(NamedTuple):

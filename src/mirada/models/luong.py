@@ -39,12 +39,14 @@ class Luong(nn.Module):
         input_feeding: bool,
         window: nn.Module | None = None,
         copy_gate: CopyGate | None = None,
+        bias: bool = False,
+        squashed: bool = True,
     ):
         super().__init__()
         self.encoder, self.bridge, self.embedding, self.stack, output = parts
         self.score, self.window, self.output = score, window, output
-        self.copy_gate, self.input_feeding = copy_gate, input_feeding
-        self.w_c = nn.Linear(self.encoder.size + self.stack.size, self.stack.size, bias=False)
+        self.copy_gate, self.input_feeding, self.squashed = copy_gate, input_feeding, squashed
+        self.w_c = nn.Linear(self.encoder.size + self.stack.size, self.stack.size, bias=bias)
         self.feed_gates = nn.Linear(self.stack.size, self.stack.gates, bias=False) if input_feeding else None
 
     def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
@@ -127,4 +129,5 @@ class Luong(nn.Module):
         return logits if copied is None else mixture(logits, copied)
 
     def _attentional(self, context: Tensor, state: Tensor) -> Tensor:
-        return cast(Tensor, self.w_c(torch.cat((context, state), -1)).tanh())
+        mixed = cast(Tensor, self.w_c(torch.cat((context, state), -1)))
+        return mixed.tanh() if self.squashed else mixed

@@ -17,7 +17,8 @@ from mirada.kernels.dropout import dropout
 from mirada.models.attention import multi_head
 from mirada.models.base import Memory, Outputs, Step
 from mirada.models.copying import CopyGate, Copying, copying, mixture
-from mirada.models.embedding import Embedding, OutputLayer, positions
+from mirada.models.embedding import Embedding, OutputLayer, Places
+from mirada.models.encoder import without_end
 
 
 class KeyValue(NamedTuple):
@@ -42,7 +43,7 @@ class CrossAttended(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Width d_model, heads, feed-forward width and activation, dropout, and where the layer norm stands."""
+    """Width d_model, heads, feed-forward width and activation, dropout, where the layer norm stands and its ε."""
 
     model: int
     heads: int
@@ -50,6 +51,7 @@ class Sizes(NamedTuple):
     activation: str
     dropout: float
     pre_norm: bool
+    norm_eps: float = 1e-5
 
 
 class Heads(nn.Module):
@@ -103,7 +105,7 @@ class Layer(nn.Module):
         self.self_heads = Heads(sizes.model, sizes.heads)
         self.cross_heads = Heads(sizes.model, sizes.heads) if cross else None
         self.ff_in, self.ff_out = _linear(sizes.model, sizes.ff), _linear(sizes.ff, sizes.model)
-        self.norms = nn.ModuleList(nn.LayerNorm(sizes.model) for _ in range(3 if cross else 2))
+        self.norms = nn.ModuleList(nn.LayerNorm(sizes.model, eps=sizes.norm_eps) for _ in range(3 if cross else 2))
 
     def residual(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         """x + Sub(LN(x)) or LN(x + Sub(x)), dropout on what the part gives."""
@@ -156,20 +158,23 @@ class Transformer(nn.Module):
         sizes: Sizes,
         *,
         layers: tuple[int, int],
-        copy_gate: CopyGate | None = None,
-        copy_head: int | None = None,
+        places: Places,
+        copying: tuple[CopyGate | None, int | None] = (None, None),
     ):
         super().__init__()
-        self.copy_gate, self.copy_head = copy_gate, copy_head
+        self.copy_gate, self.copy_head = copying
+        self.places = places
         self.source_embedding, self.embedding = embeddings
         self.output, self.scale, self.dropout = output, math.sqrt(sizes.model), sizes.dropout
         self.encoder = nn.ModuleList(Layer(sizes, cross=False) for _ in range(layers[0]))
         self.decoder = nn.ModuleList(Layer(sizes, cross=True) for _ in range(layers[1]))
-        last = nn.LayerNorm if sizes.pre_norm else nn.Identity
-        self.encoder_norm, self.decoder_norm = last(sizes.model), last(sizes.model)
+        self.encoder_norm, self.decoder_norm = (
+            nn.LayerNorm(sizes.model, eps=sizes.norm_eps) if sizes.pre_norm else nn.Identity() for _ in range(2)
+        )
 
     def encode(self, source: Tensor, lengths: Tensor, copies: Tensor | None = None) -> Memory:
         """Read the source; each decoder layer's keys and values are made here, once a sentence."""
+        lengths = lengths if self.places.source_end else without_end(lengths)
         mask = torch.arange(source.size(1), device=source.device) < lengths[:, None]  # [B, S]
         x = self.embed(self.source_embedding, source, 0)  # [B, S, d]
         for layer in self.encoder:
@@ -244,7 +249,7 @@ class Transformer(nn.Module):
     def embed(self, embedding: Embedding, ids: Tensor, start: int) -> Tensor:
         """Words and their places, the first at `start`: ids `[B, T]` → `[B, T, d]`."""
         x = embedding(ids) * self.scale
-        return dropout(x + positions(start, ids.size(1), x), self.dropout, self.training)
+        return dropout(x + self.places.sinusoids(start, ids.size(1), x), self.dropout, self.training)
 
 
 def activated(x: Tensor, activation: str) -> Tensor:

@@ -31,6 +31,15 @@ class Design(NamedTuple):
     score: str = ""
     window: str = "global"  # or "local-m" or "local-p"
     reach: int = 10  # words on each side of a window's middle
+    bridge: str = ""  # copy, linear, tanh or relu, where the start is not the paper's
+    from_top: bool = False  # whether all of it starts from the top layer's h
+    source_end: bool = True  # whether the </s> of a source is read
+    squashed: bool = True  # whether s̃ has its tanh
+
+
+def count_read(tokens: int, *, end: bool) -> int:
+    """How many of a source's tokens (with </s>) are read: without `end` all but </s>, which else is read alone only."""
+    return tokens if end or tokens == 1 else tokens - 1
 
 
 class Run(NamedTuple):

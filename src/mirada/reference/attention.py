@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirada.reference import Array, Design, Named, Replaced, Weights, under
+from mirada.reference import Array, Design, Named, Replaced, Weights, count_read, under
 
 
 def additive(weights: Weights, s: Array, h: Array, covered: float = 0.0) -> float:
-    """v_aᵀ tanh(W_a s + U_a h + w_c c): the last of a score with coverage (See et al. 2017, equation 11)."""
-    more = weights.get("w_c", np.zeros(1)) * covered
+    """v_aᵀ tanh(W_a s + U_a h + b + w_c c): the last of a score with coverage (See et al. 2017, equation 11)."""
+    more = weights.get("w_c", np.zeros(1)) * covered + weights.get("u_a.bias", 0)
     return float(weights["v_a"] @ np.tanh(weights["w_a.weight"] @ s + weights["u_a.weight"] @ h + more))
 
 
@@ -36,8 +36,8 @@ def general(weights: Weights, s: Array, h: Array, covered: float = 0.0) -> float
 
 
 def concat(weights: Weights, s: Array, h: Array, covered: float = 0.0) -> float:
-    """v_aᵀ tanh(W_a [s; h] + w_c c)."""
-    more = weights.get("w_c", np.zeros(1)) * covered
+    """v_aᵀ tanh(W_a [s; h] + b + w_c c)."""
+    more = weights.get("w_c", np.zeros(1)) * covered + weights.get("w_a.bias", 0)
     return float(weights["v_a"] @ np.tanh(weights["w_a.weight"] @ np.concatenate([s, h]) + more))
 
 
@@ -45,13 +45,13 @@ SCORES = {"additive": additive, "dot": dot, "scaled_dot": scaled_dot, "general":
 
 
 def key(name: str, weights: Weights, h: Array) -> Array:
-    """What of a score depends on h alone: U_a h, W_a h, W_a's columns for h, or h itself."""
+    """What of a score depends on h alone: U_a h (+ b), W_a h, W_a's columns for h (+ b), or h itself."""
     if name == "additive":
-        return np.asarray(weights["u_a.weight"] @ h)
+        return np.asarray(weights["u_a.weight"] @ h + weights.get("u_a.bias", 0))
     if name == "general":
         return np.asarray(weights["w_a.weight"] @ h)
     if name == "concat":
-        return np.asarray(weights["w_a.weight"][:, -len(h) :] @ h)
+        return np.asarray(weights["w_a.weight"][:, -len(h) :] @ h + weights.get("w_a.bias", 0))
     return h
 
 
@@ -80,10 +80,13 @@ def middle(design: Design, weights: Weights, s: Array, t: int, size: int) -> flo
     return float(size / (1 + np.exp(-(weights["v_p.weight"][0] @ np.tanh(weights["w_p.weight"] @ s)))))
 
 
-def local(design: Design, weights: Weights, s: Array, t: int, scores: Array) -> Named:
-    """α over the window, with its middle (told as tokens are, from 1) and local-p's Gaussian, 0 beyond the window."""
-    p_t = middle(design, weights, s, t, len(scores))
-    near = [j for j in range(len(scores)) if abs(j - p_t) <= design.reach]
+def local(design: Design, weights: Weights, s: Array, t: int, scores: Array, size: int) -> Named:
+    """α over the window, with its middle (told as tokens are, from 1) and local-p's Gaussian, 0 beyond the window.
+
+    `size` is how many words there are to attend to.
+    """
+    p_t = middle(design, weights, s, t, size)
+    near = [j for j in range(size) if abs(j - p_t) <= design.reach]
     alpha, gaussian = np.zeros(len(scores)), np.zeros(len(scores))
     alpha[near] = softmax(scores[near], len(near))
     found: Named = {"middle": np.array(p_t + 1)}
@@ -105,13 +108,14 @@ def attend(
     covered = sum(before, np.zeros(len(memory)))
     score = under(weights, "score")
     scores = np.array([SCORES[design.score](score, s, h, covered[j]) for j, h in enumerate(memory)])
+    size = count_read(len(memory), end=design.source_end)
     named: Named = {"coverage": covered, "e": scores} if "w_c" in score else {"e": scores}
     if replaced is not None:
         named["alpha"] = replaced
     elif design.window == "global":
-        named["alpha"] = softmax(scores, len(memory))
+        named["alpha"] = softmax(scores, size)
     else:
-        named |= local(design, under(weights, "window"), s, len(before), scores)
+        named |= local(design, under(weights, "window"), s, len(before), scores, size)
     alpha = named["alpha"]
     context = np.zeros(len(memory[0]))
     for weight, h in zip(alpha, memory, strict=True):

@@ -14,15 +14,19 @@ from mirada.reference.encoder import encode, first_states
 
 
 def run(design: Design, weights: Weights, source: list[int], target: list[int]) -> Run:
-    """s_0 = c, s_t = RNN(y_{t-1}, s_{t-1}), p(y_t) = softmax(W_y s_t + b_y)."""
+    """s_0 = c, s_t = RNN(y_{t-1}, s_{t-1}), p(y_t) = softmax(W_y s_t + b_y).
+
+    Other toolkits' input feeding: the RNN reads [y_{t-1}; s_{t-1}], at first [y_0; 0].
+    """
     _, finals, encoder = encode(design, weights, source)
     first = first_states(design, weights, finals)
-    cells = stacked(weights, design.decoder_layers)
-    states, steps = first, []
+    feed = weights.get("feed_gates.weight")
+    cells = stacked(weights, design.decoder_layers, feed)
+    states, fed, steps = first, 0 * first[-1][0], []
     for word in target:
         y, s_prev = weights["embedding.weight"][word], states[-1][0]
-        states = stack_step(design.cell, cells, y, states)
-        s = states[-1][0]
+        states = stack_step(design.cell, cells, y if feed is None else np.concatenate([y, fed]), states)
+        fed = s = states[-1][0]
         steps.append({"y": y, "s_prev": s_prev, **layer_states(states), "logits": predict(weights, s)})
     return Run(encoder, layer_states(first, start=True), steps)
 

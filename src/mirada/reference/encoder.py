@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirada.reference import Array, CellState, Design, Named, Weights, embedded, numbered, under
+from mirada.reference import Array, CellState, Design, Named, Weights, count_read, embedded, numbered, under
 from mirada.reference.cells import cell_step, zero_state
 
 
@@ -51,9 +51,10 @@ def content_reversed(sentence: list[Array]) -> list[Array]:
 
 
 def encode(design: Design, weights: Weights, source: list[int]) -> EncoderOutput:
-    """Read all layers, each the states of the one below."""
+    """Read all layers, each the states of the one below; h is 0 where nothing is read."""
     words = embedded(under(weights, "encoder.embedding"), source)
     named: Named = {"x": np.array(words)}
+    words = words[: count_read(len(source), end=design.source_end)]
     if design.reverse:
         words = content_reversed(words)
     finals = []
@@ -66,6 +67,7 @@ def encode(design: Design, weights: Weights, source: list[int]) -> EncoderOutput
             words, final = [state[0] for state in states], states[-1]
         finals.append(final)
         memory = content_reversed(words) if design.reverse else words
+        memory = memory + [0 * words[0]] * (len(source) - len(words))
         ends = dict(zip(("final", "final_cell"), final, strict=False))
         named |= numbered({"h": np.array(memory), **ends}, layer)
     named["h"] = np.array(memory)
@@ -100,7 +102,28 @@ def bridged(design: Design, weights: Weights, finals: list[CellState], *, only_b
     return first
 
 
+FUNCTIONS = {"linear": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(0, x)}
+
+
+def as_elsewhere(design: Design, weights: Weights, finals: list[CellState]) -> list[CellState]:
+    """s_0 as other toolkits have it: f(W h + b), and for the LSTM f(W' c + b'); or h and c as they are.
+
+    With `from_top` all layers, and their c, start from the top layer's h.
+    """
+    parts = 2 if design.cell == "lstm" else 1
+    start = [(finals[-1][0],) * parts] * design.decoder_layers if design.from_top else copied(design, finals)
+    if design.bridge == "copy":
+        return start
+    maps = [under(weights, f"bridge.maps.{number}") for number in range(parts * design.decoder_layers)]
+    function = FUNCTIONS[design.bridge]
+    vectors = [vector for state in start for vector in state]
+    mapped = [function(own["weight"] @ vector + own["bias"]) for own, vector in zip(maps, vectors, strict=True)]
+    return [tuple(mapped[place : place + parts]) for place in range(0, len(mapped), parts)]
+
+
 def first_states(design: Design, weights: Weights, finals: list[CellState]) -> list[CellState]:
     """s_0: the encoder's last states as they are where one direction is as wide as the decoder, else bridged."""
+    if design.bridge:
+        return as_elsewhere(design, weights, finals)
     same = not design.bidirectional and len(finals[0][0]) == weights["stack.cells.0.w_h"].shape[1]
     return copied(design, finals) if same else bridged(design, weights, finals, only_backward=False)

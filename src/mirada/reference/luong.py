@@ -24,7 +24,10 @@ def run(
     replaced: Replaced = (),
     copies: Copies = (),
 ) -> Run:
-    """Update, attend, predict from s̃_t (equations 5 and 6). With input feeding (section 3.3) the RNN reads [y; s̃]."""
+    """Update, attend, predict from s̃_t (equations 5 and 6). With input feeding (section 3.3) the RNN reads [y; s̃].
+
+    Other toolkits have a bias in s̃_t = tanh(W_c [c_t; s_t] + b), or no tanh.
+    """
     memory, finals, encoder = encode(design, weights, source)
     score = under(weights, "score")
     encoder["keys"] = np.array([key(design.score, score, h) for h in memory])
@@ -40,7 +43,8 @@ def run(
         s = states[-1][0]
         earlier = [step["alpha"] for step in steps]
         attended = attend(design, weights, s, memory, replaced_at(replaced, t), earlier)  # with s_t
-        s_tilde = np.tanh(weights["w_c.weight"] @ np.concatenate([attended.c, s]))
+        mixed = weights["w_c.weight"] @ np.concatenate([attended.c, s]) + weights.get("w_c.bias", 0)
+        s_tilde = np.tanh(mixed) if design.squashed else mixed
         seen = {**before, **layer_states(states), **attended.named, "s_tilde": s_tilde}
         logits = predict(weights, s_tilde)
         steps.append({**seen, "logits": logits, **copied(weights, (attended.c, s, y), attended.alpha, logits, copies)})

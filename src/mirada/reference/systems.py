@@ -22,13 +22,23 @@ def run(
     """
     layers = (options.enc_layers, options.dec_layers)
     if options.decoder == "transformer":
-        pre_norm, activation = options.norm == "pre", options.activation
-        reader = transformer.Reader(weights, options.num_heads, pre_norm=pre_norm, activation=activation)
+        own = transformer.Design(
+            options.num_heads,
+            options.norm == "pre",
+            options.activation,
+            options.norm_eps,
+            options.position_encoding == "tensor2tensor",
+            options.first_position,
+            options.add_source_eos,
+        )
+        reader = transformer.Reader(weights, own)
         head = options.copy_head
         return transformer.run(reader, source, target, layers=layers, replaced=replaced, copies=copies, copy_head=head)
     sides = (options.both_directions, options.reverse_source)
     window, reach = options.attention_window, options.window
-    design = Design(options.rnn_type, *sides, *layers, options.score_name or "", window, reach)
+    elsewhere = (options.bridge or "", options.bridge_from == "top", options.add_source_eos)
+    score, squashed = options.score_name or "", options.attentional == "tanh"
+    design = Design(options.rnn_type, *sides, *layers, score, window, reach, *elsewhere, squashed)
     if options.decoder == "bahdanau":
         return bahdanau.run(design, weights, source, target, deep=options.has_maxout, replaced=replaced, copies=copies)
     if options.decoder == "luong":

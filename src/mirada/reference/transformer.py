@@ -10,29 +10,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mirada.reference import Array, Named, Replaced, Run, Weights, embedded, numbered, predict, under
+from mirada.reference import Array, Named, Replaced, Run, Weights, count_read, embedded, numbered, predict, under
 from mirada.reference.attention import replaced_at, softmax
 from mirada.reference.copying import Copies, copied, read_word
 
 
-def position(place: int, size: int) -> Array:
+class Design(NamedTuple):
+    """What a Transformer is made of, apart from its weights."""
+
+    heads: int
+    pre_norm: bool  # where the layer norms stand
+    activation: str = "relu"  # of the feed-forward layers
+    norm_eps: float = 1e-5
+    shorter: bool = False  # sinusoids with d − 2 in the place of d, as tensor2tensor has them
+    first: int = 0  # the number of a sentence's first position
+    source_end: bool = True  # whether the </s> of a source is read
+
+
+def position(place: int, size: int, *, shorter: bool = False) -> Array:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d)) (section 3.5)."""
+    d = size - 2 if shorter else size
     return np.array(
-        [
-            sin(place / 10000 ** (k / size)) if k % 2 == 0 else cos(place / 10000 ** ((k - 1) / size))
-            for k in range(size)
-        ]
+        [sin(place / 10000 ** (k / d)) if k % 2 == 0 else cos(place / 10000 ** ((k - 1) / d)) for k in range(size)]
     )
 
 
-def placed(words: list[Array]) -> list[Array]:
-    """E[word] · √d_model + PE(position) (sections 3.4 and 3.5)."""
-    return [word * sqrt(len(word)) + position(place, len(word)) for place, word in enumerate(words)]
-
-
-def layer_norm(weights: Weights, x: Array) -> Array:
+def layer_norm(weights: Weights, x: Array, epsilon: float) -> Array:
     """(x − mean) / √(variance + ε) · gain + bias (Ba et al. 2016)."""
-    return np.asarray((x - x.mean()) / sqrt(x.var() + 1e-5) * weights["weight"] + weights["bias"])
+    return np.asarray((x - x.mean()) / sqrt(x.var() + epsilon) * weights["weight"] + weights["bias"])
 
 
 def affine(weights: Weights, x: Array) -> Array:
@@ -61,8 +66,8 @@ def key_value(weights: Weights, heads: int, xs: list[Array]) -> KeyValue:
     return KeyValue(by_head(under(weights, "k"), heads, xs), by_head(under(weights, "v"), heads, xs))
 
 
-def attend(weights: Weights, query: Array, seen: KeyValue, replaced: Array | None = None) -> Named:
-    """Section 3.2: head_i = softmax(q_i K_iᵀ / √d_k) V_i; MultiHead = W_o [head_1; …; head_h]."""
+def attend(weights: Weights, query: Array, seen: KeyValue, size: int, replaced: Array | None = None) -> Named:
+    """Section 3.2: head_i = softmax(q_i K_iᵀ / √d_k) V_i over `size` keys; MultiHead = W_o [head_1; …; head_h]."""
     (keys, values), heads = seen, len(seen.keys[0])
     q = by_head(under(weights, "q"), heads, [query])[0]
     scores, alpha = np.zeros((heads, len(keys))), np.zeros((heads, len(keys)))
@@ -70,7 +75,7 @@ def attend(weights: Weights, query: Array, seen: KeyValue, replaced: Array | Non
     for i in range(heads):
         for j in range(len(keys)):
             scores[i, j] = q[i] @ keys[j][i] / sqrt(len(q[i]))
-        alpha[i] = softmax(scores[i], len(keys)) if replaced is None else replaced
+        alpha[i] = softmax(scores[i], size) if replaced is None else replaced
         for j in range(len(keys)):
             outputs[i] += alpha[i, j] * values[j][i]
     output = affine(under(weights, "o"), np.concatenate(list(outputs)))
@@ -100,32 +105,49 @@ def feed_forward(weights: Weights, x: Array, activation: str) -> Array:
 
 
 class Reader:
-    """A Transformer's weights, its heads, where its layer norms stand, and its feed-forward layers' activation."""
+    """A Transformer's weights and its design."""
 
-    def __init__(self, weights: Weights, heads: int, *, pre_norm: bool, activation: str = "relu"):
-        self.weights, self.heads, self.pre_norm, self.activation = weights, heads, pre_norm, activation
+    def __init__(self, weights: Weights, design: Design):
+        self.weights, self.design, self.heads = weights, design, design.heads
+
+    def placed(self, words: list[Array]) -> list[Array]:
+        """E[word] · √d_model + PE(position) (sections 3.4 and 3.5)."""
+        first, shorter = self.design.first, self.design.shorter
+        return [
+            word * sqrt(len(word)) + position(first + place, len(word), shorter=shorter)
+            for place, word in enumerate(words)
+        ]
+
+    def count_read(self, tokens: int) -> int:
+        """How many of a source's tokens are read."""
+        return count_read(tokens, end=self.design.source_end)
+
+    def norm(self, weights: Weights, x: Array) -> Array:
+        """The layer norm."""
+        return layer_norm(weights, x, self.design.norm_eps)
 
     def before(self, layer: Weights, norm: int, xs: list[Array]) -> list[Array]:
         """Pre-norm: a sublayer reads LN(x); post-norm: it reads x."""
-        return [layer_norm(under(layer, f"norms.{norm}"), x) if self.pre_norm else x for x in xs]
+        return [self.norm(under(layer, f"norms.{norm}"), x) if self.design.pre_norm else x for x in xs]
 
     def after(self, layer: Weights, norm: int, xs: list[Array], added: list[Array]) -> list[Array]:
         """Pre-norm: x + Sub(LN(x)); post-norm (the paper's): LN(x + Sub(x))."""
         sums = [x + add for x, add in zip(xs, added, strict=True)]
-        return sums if self.pre_norm else [layer_norm(under(layer, f"norms.{norm}"), x) for x in sums]
+        return sums if self.design.pre_norm else [self.norm(under(layer, f"norms.{norm}"), x) for x in sums]
 
     def last(self, name: str, x: Array) -> Array:
         """With pre-norm one more layer norm stands after the last layer."""
-        return layer_norm(under(self.weights, name), x) if self.pre_norm else x
+        return self.norm(under(self.weights, name), x) if self.design.pre_norm else x
 
     def encoder_layer(self, layer: Weights, xs: list[Array]) -> tuple[list[Array], Named]:
         """Every position attends to every position, then goes through the feed-forward network."""
         ready = self.before(layer, 0, xs)
         own = under(layer, "self_heads")
         seen = key_value(own, self.heads, ready)
-        around = [attend(own, x, seen) for x in ready]
+        size = self.count_read(len(xs))
+        around = [attend(own, x, seen, size) for x in ready]
         xs = self.after(layer, 0, xs, [one["c"] for one in around])
-        fed = [feed_forward(layer, x, self.activation) for x in self.before(layer, 1, xs)]
+        fed = [feed_forward(layer, x, self.design.activation) for x in self.before(layer, 1, xs)]
         xs = self.after(layer, 1, xs, fed)
         named = {f"enc_{name}": value for name, value in of_itself(together(around)).items()}
         return xs, {**named, "enc_ff": np.array(fed), "h": np.array(xs)}
@@ -136,24 +158,27 @@ class Reader:
         """Position t attends to positions 1 … t, then to the source, then goes through the feed-forward network."""
         ready, own, cross = self.before(layer, 0, xs), under(layer, "self_heads"), under(layer, "cross_heads")
         seen = key_value(own, self.heads, ready)
-        back = [attend(own, x, seen.up_to(t)) for t, x in enumerate(ready)]
+        back = [attend(own, x, seen.up_to(t), t + 1) for t, x in enumerate(ready)]
         xs = self.after(layer, 0, xs, [one["c"] for one in back])
         ready = self.before(layer, 1, xs)
-        over = [attend(cross, x, source, replaced_at(replaced, t)) for t, x in enumerate(ready)]
+        size = self.count_read(len(source.keys))
+        over = [attend(cross, x, source, size, replaced_at(replaced, t)) for t, x in enumerate(ready)]
         xs = self.after(layer, 1, xs, [one["c"] for one in over])
-        fed = [feed_forward(layer, x, self.activation) for x in self.before(layer, 2, xs)]
+        fed = [feed_forward(layer, x, self.design.activation) for x in self.before(layer, 2, xs)]
         xs = self.after(layer, 2, xs, fed)
         named = [{**of_itself(back[t]), **over[t], "ff": fed[t], "s": xs[t]} for t in range(len(xs))]
         return xs, named
 
     def encode(self, source: list[int], layers: int) -> tuple[list[Array], Named]:
-        """h_1 … h_S, and everything on the way."""
-        xs = placed(embedded(under(self.weights, "source_embedding"), source))
+        """h_1 … h_S, and everything on the way; h is 0 where nothing is read."""
+        xs = self.placed(embedded(under(self.weights, "source_embedding"), source))
         named: Named = {"x": np.array(xs)}
         for number in range(layers):
             xs, seen = self.encoder_layer(under(self.weights, f"encoder.{number}"), xs)
             named |= numbered(seen, number)
         memory = [self.last("encoder_norm", x) for x in xs]
+        if self.count_read(len(xs)) < len(xs):
+            memory[-1] = 0 * memory[-1]
         return memory, {**named, "h": np.array(memory)}
 
     def source(self, memory: list[Array], layer: int) -> KeyValue:
@@ -177,7 +202,7 @@ def run(
     """
     weights = reader.weights
     memory, encoder = reader.encode(source, layers[0])
-    words = ys = placed([read_word(weights, word) for word in target])
+    words = ys = reader.placed([read_word(weights, word) for word in target])
     steps: list[Named] = [{"y": y} for y in ys]
     for number in range(layers[1]):
         source_seen = reader.source(memory, number)
