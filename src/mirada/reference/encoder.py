@@ -6,6 +6,7 @@ Bahdanau et al. 2015, section 3.2 and appendix A.2.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -102,7 +103,11 @@ def bridged(design: Design, weights: Weights, finals: list[CellState], *, only_b
     return first
 
 
-FUNCTIONS = {"linear": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(0, x)}
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "linear": lambda x: x,
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(0, x),
+}
 
 
 def as_elsewhere(design: Design, weights: Weights, finals: list[CellState]) -> list[CellState]:

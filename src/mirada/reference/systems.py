@@ -36,9 +36,18 @@ def run(
         return transformer.run(reader, source, target, layers=layers, replaced=replaced, copies=copies, copy_head=head)
     sides = (options.both_directions, options.reverse_source)
     window, reach = options.attention_window, options.window
-    elsewhere = (options.bridge or "", options.bridge_from == "top", options.add_source_eos)
-    score, squashed = options.score_name or "", options.attentional == "tanh"
-    design = Design(options.rnn_type, *sides, *layers, score, window, reach, *elsewhere, squashed)
+    design = Design(
+        options.rnn_type,
+        *sides,
+        *layers,
+        options.score_name or "",
+        window,
+        reach,
+        bridge=options.bridge or "",
+        from_top=options.bridge_from == "top",
+        source_end=options.add_source_eos,
+        squashed=options.attentional == "tanh",
+    )
     if options.decoder == "bahdanau":
         return bahdanau.run(design, weights, source, target, deep=options.has_maxout, replaced=replaced, copies=copies)
     if options.decoder == "luong":
