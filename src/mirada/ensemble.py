@@ -78,7 +78,7 @@ def _reading(model: Loaded) -> tuple[Any, ...]:
     """All that decides what a model reads of a text."""
     data = model.config.data
     limits = (data.truncate_source, data.max_length if data.truncate_source != "none" else None)
-    return (model.source.content(), model.source.kind, *limits, data.source_parts, bool(data.jsonl), data.source_keys)
+    return (model.source.content(), model.source.kind, *limits, data.source_parts, data.by_keys, data.source_keys)
 
 
 def _difference(one: Loaded, other: Loaded) -> str:

@@ -96,7 +96,7 @@ def source_text(text: str, data: DataConfig, where: str) -> str:
     Raises DataError, naming `where`, for an object that does not hold them.
     """
     record = text.strip()
-    if not (data.jsonl and data.source_parts > 1 and record[:1] == "{" and record[-1:] == "}" and PART not in text):
+    if not (data.by_keys and data.source_parts > 1 and record[:1] == "{" and record[-1:] == "}" and PART not in text):
         return text
     return json_source(parse_object(text, where) or {}, data.source_keys, where)
 

@@ -223,7 +223,7 @@ REFUSED = {
     "--hyp two --ref two --bleu-tokenizer zhh": "unknown BLEU tokenizer 'zhh'; did you mean 'zh'? (valid: auto, 13a, ",
     "--hyp two --ref two --metrics cer --bleu-tokenizer zh": "--bleu-tokenizer goes with the metric bleu; the metrics ",
     "--hyp two --src two --tgt two --source-column 2": "--source-column goes with --tsv, whose columns it names",
-    "--hyp two --tsv tsv --target-key b": "--target-key goes with --jsonl, whose keys it names",
+    "--hyp two --tsv tsv --target-key b": "--target-key goes with --jsonl or --dataset, whose keys it names",
 }
 
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mirada.config.options import DataConfig
@@ -229,6 +230,22 @@ def test_split_needs_two_sources(count):
         split_dev(make(["same"] * count), size=1, seed=1)
 
 
+@given(st.lists(st.sampled_from("abcdefghij"), min_size=2, max_size=60), st.integers(1, 8), st.integers(0, 5))
+def test_the_split_is_the_one_of_plain_groups(sources, size, seed):
+    """Groups in the order in which they begin, permuted by the seed; each that still has room is taken."""
+    groups: dict[str, list[int]] = {}
+    for index, source in enumerate(sources):
+        groups.setdefault(source, []).append(index)
+    assume(len(groups) > 1)
+    wanted, drawn = min(size, max(1, len(sources) // 10)), []
+    ordered = list(groups.values())
+    for place in np.random.default_rng(seed).permutation(len(ordered)):
+        if len(drawn) + len(ordered[place]) <= wanted:
+            drawn += ordered[place]
+    drawn = sorted(drawn or min(ordered, key=len))
+    assert split_dev(make(sources), size=size, seed=seed)[1].lines == [index + 1 for index in drawn]
+
+
 # From the options
 
 
@@ -255,21 +272,33 @@ def test_load_pairs_splits_without_dev(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "no training pairs: give them as src and tgt, or tsv, or jsonl"),
-        ({"src": "a"}, "src without tgt; give pairs as src and tgt, or tsv, or jsonl"),
-        ({"tgt": "a"}, "tgt without src; give pairs as src and tgt, or tsv, or jsonl"),
-        ({"tsv": "a", "jsonl": "b"}, "tsv, jsonl are too many together; give pairs as src and tgt, or tsv, or jsonl"),
+        ({}, "no training pairs: give them as src and tgt, or tsv, or jsonl, or dataset"),
+        ({"src": "a"}, "src without tgt; give pairs as src and tgt, or tsv, or jsonl, or dataset"),
+        ({"tgt": "a"}, "tgt without src; give pairs as src and tgt, or tsv, or jsonl, or dataset"),
+        (
+            {"tsv": "a", "jsonl": "b"},
+            "tsv, jsonl are too many together; give pairs as src and tgt, or tsv, or jsonl, or dataset",
+        ),
         (
             {"src": "a", "tgt": "b", "tsv": "c"},
-            "src, tgt, tsv are too many together; give pairs as src and tgt, or tsv, or jsonl",
+            "src, tgt, tsv are too many together; give pairs as src and tgt, or tsv, or jsonl, or dataset",
         ),
         (
             {"tsv": "a", "dev_src": "b"},
-            "dev_src without dev_tgt; give pairs as dev_src and dev_tgt, or dev_tsv, or dev_jsonl",
+            "dev_src without dev_tgt; give pairs as dev_src and dev_tgt, or dev_tsv, or dev_jsonl, or dev_dataset",
         ),
         (
             {"tsv": "a", "dev_tsv": "b", "dev_jsonl": "c"},
-            "dev_tsv, dev_jsonl are too many together; give pairs as dev_src and dev_tgt, or dev_tsv, or dev_jsonl",
+            "dev_tsv, dev_jsonl are too many together; give pairs as dev_src and dev_tgt, or dev_tsv, or dev_jsonl, "
+            "or dev_dataset",
+        ),
+        (
+            {"prepared": "a", "src": "b", "tgt": "c"},
+            "src beside prepared, which has training and dev pairs; give one of them",
+        ),
+        (
+            {"prepared": "a", "dev_tsv": "b"},
+            "dev_tsv beside prepared, which has training and dev pairs; give one of them",
         ),
     ],
 )

@@ -28,7 +28,7 @@ stopped or killed goes on with the same command and --resume. Exit code 1: a run
 With gold links (--gold, a line a test pair; the embedded corpus brings its own) the report has the AER, precision and
 recall of each system's attention, as `mirada align` measures them.
 """
-PARTS = ("src", "tgt", "tsv", "jsonl")
+PARTS = ("src", "tgt", "tsv", "jsonl", "dataset")
 SYSTEMS = "classic-lstm,bahdanau,luong-general,transformer"
 
 
@@ -97,7 +97,9 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         choices=("words", "punctuation"),
         help="what --gold counts: words between blanks, or marks at their ends by themselves too [words]",
     )
-    for name, what in zip(PARTS, ("source side", "target side", "tab-separated", "JSON lines"), strict=True):
+    for name, what in zip(
+        PARTS, ("source side", "target side", "tab-separated", "JSON lines", "a dataset"), strict=True
+    ):
         parser.add_argument(f"--test-{name}", metavar="FILE", help=f"test pairs: {what}")
     for block in ("data", "model", "training", "search"):
         add_options(parser, block)

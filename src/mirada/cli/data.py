@@ -1,4 +1,4 @@
-"""`mirada data make`, `mirada data check` and `mirada data invent`."""
+"""`mirada data make`, `mirada data check`, `mirada data prepare` and `mirada data invent`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from mirada.cli import say
 from mirada.cli.flags import Parser, add_options, collect, positive
-from mirada.cli.pairs import refuse_ignored
+from mirada.cli.pairs import FILES, refuse_ignored
 from mirada.cli.streams import data_output
 from mirada.config.options import DataConfig
 from mirada.errors import ConfigError, DataError, suggestion
@@ -17,10 +17,11 @@ from mirada.hub import located
 
 MANY = 100_000
 FORMAT = ("source_column", "target_column", "source_key", "target_key")
-HELP = """usage: mirada data make|check|invent …
+HELP = """usage: mirada data make|check|prepare|invent …
 
   make    write a corpus that rules make, as files: English-Spanish with gold word alignments, or other jobs
   check   report on a corpus before training
+  prepare cut a corpus larger than memory into tokens, once, in files that mirada train --prepared reads
   invent  more training pairs from a few, for jobs that copy most letters (inflection)
 
 `mirada data make --help`, and so on, say more.
@@ -35,14 +36,14 @@ MADE = """kinds:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one of the three."""
+    """Run one of the four."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(HELP, end="")
         return 0 if arguments else 2
-    actions = {"make": make, "check": check, "invent": invent}
+    actions = {"make": make, "check": check, "prepare": prepare, "invent": invent}
     if arguments[0] not in actions:
         near = suggestion(arguments[0], actions)
-        raise ConfigError(f"unknown action {arguments[0]!r}{near}; `mirada data` knows make, check and invent")
+        raise ConfigError(f"unknown action {arguments[0]!r}{near}; `mirada data` knows make, check, prepare and invent")
     return actions[arguments[0]](arguments[1:])
 
 
@@ -139,6 +140,7 @@ def check(arguments: Sequence[str]) -> int:
     parser.add_argument("--test-tgt", metavar="FILE", help="target side of the test pairs")
     parser.add_argument("--test-tsv", metavar="FILE", help="test pairs as tab-separated columns")
     parser.add_argument("--test-jsonl", metavar="FILE", help="test pairs as JSON lines")
+    parser.add_argument("--test-dataset", metavar="PATH", help="test pairs as --dataset has them")
     parser.add_argument(
         "--model", type=located, metavar="FOLDER", help="count dev and test tokens unknown to this model"
     )
@@ -146,23 +148,66 @@ def check(arguments: Sequence[str]) -> int:
     values = parser.read(arguments)
     data_output()
 
+    from mirada.cli.ticker import Ticker
     from mirada.config.configfile import parse
     from mirada.data.checks.check import check_corpus
     from mirada.data.checks.findings import exit_code, to_json, to_text
 
     given = collect(values).get("data", {})
-    refuse_ignored({**given, **{kind: True for kind in ("tsv", "jsonl") if getattr(values, f"test_{kind}")}})
+    refuse_ignored({**given, **{kind: True for kind in ("tsv", "jsonl", "dataset") if getattr(values, f"test_{kind}")}})
     data = parse({"data": given}).data
     unknown = _unknown_rates(values.model)
-    report = check_corpus(
-        data, test=_test(values, data), source_unknown=unknown[0], target_unknown=unknown[1], seed=values.seed
-    )
+    ticker = Ticker()
+    try:
+        report = check_corpus(
+            data,
+            test=_test(values, data),
+            source_unknown=unknown[0],
+            target_unknown=unknown[1],
+            seed=values.seed,
+            tell=ticker.tell,
+        )
+    finally:
+        ticker.end()
     print(to_json(report) if values.json else to_text(report))
     return exit_code(report)
 
 
+def prepare(arguments: Sequence[str]) -> int:
+    """Prepare a corpus for training."""
+    parser = Parser(
+        "data prepare",
+        "Learn the tokens of a corpus and cut it into them, once, in files that training reads as it needs them.",
+        epilog="example:\n  mirada data prepare --src train.en.gz --tgt train.es.gz --out corpus\n"
+        "  mirada train --prepared corpus --model-dir runs/large",
+    )
+    add_options(parser, "data")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the dev pairs that are split off where none are given [1]"
+    )
+    parser.add_argument("--workers", type=positive, help="processes that cut texts into tokens [the cores there are]")
+    values = parser.read(arguments)
+
+    from mirada.cli.ticker import Ticker
+    from mirada.config.configfile import parse
+    from mirada.data.preparation import cores, prepare_corpus
+
+    given = collect(values).get("data", {})
+    refuse_ignored(given)
+    ticker, workers = Ticker(), values.workers or cores()
+    try:
+        prepare_corpus(
+            parse({"data": given}).data, expanded(values.out), seed=values.seed, workers=workers, tell=ticker.tell
+        )
+    finally:
+        ticker.end()
+    print(terminal(values.out))
+    return 0
+
+
 def _test(values: argparse.Namespace, data: DataConfig) -> DataConfig | None:
-    given = {name: getattr(values, f"test_{name}") for name in ("src", "tgt", "tsv", "jsonl")}
+    given = {name: getattr(values, f"test_{name}") for name in FILES}
     if not any(given.values()):
         return None
     columns = {name: getattr(data, name) for name in FORMAT}

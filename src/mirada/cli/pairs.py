@@ -12,13 +12,14 @@ from mirada.data.corpus import Corpus, read_files, required_files
 from mirada.errors import ConfigError
 from mirada.files import expanded
 
-FILES = ("src", "tgt", "tsv", "jsonl")
+FILES = ("src", "tgt", "tsv", "jsonl", "dataset")
 FORMAT = ("source_column", "target_column", "source_key", "target_key")
 # What these are where nothing is trained.
 PAIRS = {
     "src": "source side, one sentence a line (.gz, .xz too)",
     "tsv": "pairs as tab-separated columns, instead of --src/--tgt",
     "jsonl": "pairs as JSON lines, instead of --src/--tgt",
+    "dataset": "pairs as Parquet (a file or a folder), or a folder that Hugging Face datasets saved; columns by keys",
 }
 
 
@@ -49,7 +50,9 @@ def pair_options(options: Mapping[str, Any], model: str | None = None) -> DataCo
 
 def refuse_ignored(options: Mapping[str, Any]) -> None:
     """Raise ConfigError for a column without a TSV file, or a key without JSON lines: it would change nothing."""
-    for ending, kind, what in (("_column", "tsv", "columns"), ("_key", "jsonl", "keys")):
+    kinds = {option.removeprefix("dev_") for option in options}
+    for ending, homes, what in (("_column", ("tsv",), "columns"), ("_key", ("jsonl", "dataset"), "keys")):
         for name in options:
-            if name.endswith(ending) and not any(option.removeprefix("dev_") == kind for option in options):
-                raise ConfigError(f"--{name.replace('_', '-')} goes with --{kind}, whose {what} it names")
+            if name.endswith(ending) and not kinds & {*homes, "prepared"}:
+                files = " or ".join(f"--{home}" for home in homes)
+                raise ConfigError(f"--{name.replace('_', '-')} goes with {files}, whose {what} it names")

@@ -48,10 +48,22 @@ class DataConfig(Block):
     tgt: str | None = Field(None, description="target side, line by line with --src")
     tsv: str | None = Field(None, description="training pairs as tab-separated columns, instead of --src/--tgt")
     jsonl: str | None = Field(None, description="training pairs as JSON lines, instead of --src/--tgt")
+    dataset: str | None = Field(
+        None,
+        description="training pairs as Parquet (a file or a folder of them), or as a folder that Hugging Face datasets "
+        "saved; its columns are named by --source-key and --target-key",
+    )
+    prepared: str | None = Field(
+        None, description="training and dev pairs that mirada data prepare has made: read from disk, as they are needed"
+    )
+    prepare_above: int = Field(
+        1 << 28, ge=0, description="in training: bytes of text from which it is prepared first, in MODEL_DIR/prepared"
+    )
     dev_src: str | None = Field(None, description="source side of the development pairs")
     dev_tgt: str | None = Field(None, description="target side of the development pairs")
     dev_tsv: str | None = Field(None, description="development pairs as tab-separated columns")
     dev_jsonl: str | None = Field(None, description="development pairs as JSON lines")
+    dev_dataset: str | None = Field(None, description="development pairs as --dataset has them")
     dev_size: Count = Field(1000, description="pairs split off by seed when no dev set is given (at most a tenth)")
     source_column: Columns = Field(
         "1", description="TSV column of the source, from 1 or named in the first line; several are its parts (1,3)"
@@ -64,7 +76,9 @@ class DataConfig(Block):
         None, description="further references of dev pairs: JSON key of a text or list"
     )
     source_key: Names = Field(
-        "source", description="JSON key of the source; a.b is key b in the object under a; several are its parts"
+        "source",
+        description="JSON key, or column of a dataset, of the source; a.b is key b in the object under a; several are "
+        "its parts",
     )
     target_key: str = Field(
         "target", description="JSON key of the target, or of a list of references, the first to train"
@@ -105,9 +119,14 @@ class DataConfig(Block):
         return parts_of(self.source_tokenizer or self.tokenizer)
 
     @property
+    def by_keys(self) -> bool:
+        """Whether rows are mappings, of which keys name the texts."""
+        return bool(self.jsonl or self.dataset)
+
+    @property
     def source_parts(self) -> int:
         """How many parts a source has; a text file's are parted by tabs where several kinds of tokens are given."""
-        columns = self.source_columns if self.tsv else self.source_keys if self.jsonl else ()
+        columns = self.source_columns if self.tsv else self.source_keys if self.by_keys else ()
         return len(columns) if self.tsv or len(columns) > 1 else len(self.source_kinds)
 
     def idle(self) -> dict[str, str]:

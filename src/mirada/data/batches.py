@@ -5,27 +5,22 @@ So a training that stops anywhere can go on at exactly the same place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mirada.data.encoded import Encoded, pair_lengths
 from mirada.data.vocabulary import BOS, EOS, PAD
+
+__all__ = ["Encoded", "pair_lengths"]  # besides all that is defined here: they live where no torch is needed
 
 WIDE = 256  # padded tokens of the longer side that a batch of sentences has room for, a sentence on average
 BUCKET = 500  # batches whose sentences are shuffled together, then sorted by length
-
-
-class Encoded(NamedTuple):
-    """Pairs as ids: sources end with </s>, targets are bare."""
-
-    sources: list[list[int]]
-    targets: list[list[int]]
-    copies: list[list[int]] | None = None  # what each source token would write (copying.py), for models that copy
-    own: list[dict[int, str]] | None = None  # the texts of the ids that only their source has
-    others: Sequence[Sequence[Sequence[int]]] = ()  # each source as the further models of an ensemble read it
+BLOCK = 1 << 16  # pairs that lie together in their files, and are read in one window
+WINDOW = 16 * BLOCK  # pairs that are shuffled together
 
 
 class Batch(NamedTuple):
@@ -53,19 +48,44 @@ def plan(lengths: np.ndarray, size: BatchSize, *, seed: int, epoch: int, togethe
     shuffled again. Pairs of one target length are sorted by source length, up and down in turn: where a batch reaches
     from one target length into the next, its sources are all short or all long. The `together` batches
     that one update reads are neighbours in length: they cost the same wherever they are computed.
+
+    More than WINDOW pairs go window by window, each of blocks of neighbours drawn from everywhere: of files on disk
+    only a window's blocks are read at a time.
     """
     rng = np.random.default_rng((seed, epoch))
-    order = rng.permutation(len(lengths))
     per_batch = max(1, size.size // max(1, int(lengths.max(1).mean()))) if size.by_tokens else size.size
+    batches: list[np.ndarray] = []
+    rest: list[np.ndarray] = []  # of each window what makes no whole update
+    for window in _windows(len(lengths), rng):
+        cuts = _cut_window(lengths, window, size, per_batch)
+        whole = len(cuts) // together
+        groups = [cuts[i * together : (i + 1) * together] for i in rng.permutation(whole)]
+        batches += [batch for group in groups for batch in group]
+        rest += cuts[whole * together :]
+    return batches + rest
+
+
+def _windows(count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """All indices below `count`, shuffled: in one window, or in windows of blocks that lie anywhere."""
+    if count <= WINDOW:
+        yield rng.permutation(count)
+        return
+    blocks = rng.permutation(-(-count // BLOCK)).tolist()
+    each = WINDOW // BLOCK
+    for i in range(0, len(blocks), each):
+        spans = [np.arange(n * BLOCK, min((n + 1) * BLOCK, count), dtype=np.int32) for n in blocks[i : i + each]]
+        yield rng.permutation(np.concatenate(spans))
+
+
+def _cut_window(lengths: np.ndarray, order: np.ndarray, size: BatchSize, per_batch: int) -> list[np.ndarray]:
+    """The batches of shuffled indices: buckets sorted by length, and cut."""
     batches: list[np.ndarray] = []
     for start in range(0, len(order), BUCKET * per_batch):
         bucket = order[start : start + BUCKET * per_batch]
         sources, targets = lengths[bucket].T
         bucket = bucket[np.lexsort((np.where(targets % 2, sources, -sources), targets))]
         batches += cut(lengths[bucket], bucket, size)
-    whole = len(batches) // together
-    groups = [batches[i * together : (i + 1) * together] for i in rng.permutation(whole)]
-    return [*(batch for group in groups for batch in group), *batches[whole * together :]]
+    return batches
 
 
 def cut(lengths: np.ndarray, indices: np.ndarray, size: BatchSize) -> list[np.ndarray]:
@@ -74,7 +94,7 @@ def cut(lengths: np.ndarray, indices: np.ndarray, size: BatchSize) -> list[np.nd
     By sentences it stays within WIDE tokens a sentence, so that memory is bounded where a few pairs are very long.
     """
     rows, tokens = (len(indices), size.size) if size.by_tokens else (size.size, WIDE * size.size)
-    if len(indices) and rows * lengths.max() <= tokens:
+    if len(indices) and rows * int(lengths.max()) <= tokens:
         return [indices[i : i + rows] for i in range(0, len(indices), rows)]
     batches, start, longest = [], 0, 0
     for i, width in enumerate(lengths.max(1)):
@@ -85,30 +105,34 @@ def cut(lengths: np.ndarray, indices: np.ndarray, size: BatchSize) -> list[np.nd
     return [*batches, indices[start:]] if start < len(indices) else batches
 
 
-def pair_lengths(pairs: Encoded) -> np.ndarray:
-    """Lengths `[N, 2]` of sources and of targets with </s>."""
-    sides = [[len(s) for s in pairs.sources], [len(t) + 1 for t in pairs.targets]]
-    return np.array(sides, dtype=np.int64).T.reshape(-1, 2)
-
-
 def collate(pairs: Encoded, indices: Sequence[int] | np.ndarray, device: torch.device) -> Batch:
     """Pad the chosen pairs into one batch on `device`."""
     sources = [pairs.sources[i] for i in indices]
     others = [pairs.others[i] for i in indices] if pairs.others else []
     targets = [pairs.targets[i] for i in indices]
     source, lengths = pad_sources(sources, others, device)
-    target_in, _ = pad([[BOS, *t] for t in targets], device)
-    target_out, _ = pad([[*t, EOS] for t in targets], device)
+    target_in, _ = pad(targets, device, first=BOS)
+    target_out, _ = pad(targets, device, last=EOS)
     copies = None if pairs.copies is None else pad([pairs.copies[i] for i in indices], device)[0]
     return Batch(source, lengths, target_in, target_out, sum(map(len, targets)) + len(targets), copies)
 
 
-def pad(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Rows of ids → ids `[B, width]` with <pad> at the right, and real lengths `[B]`."""
-    lengths = [len(row) for row in rows]
+def pad(
+    rows: Sequence[Sequence[int]], device: torch.device, *, first: int | None = None, last: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Rows of ids → ids `[B, width]` with <pad> at the right, and real lengths `[B]`.
+
+    `first` and `last`: ids to set before and after each row.
+    """
+    before = int(first is not None)
+    lengths = [before + len(row) + (last is not None) for row in rows]
     ids = np.full((len(rows), max(lengths)), PAD, dtype=np.int64)
     for i, row in enumerate(rows):
-        ids[i, : len(row)] = row
+        ids[i, before : before + len(row)] = row
+    if first is not None:
+        ids[:, 0] = first
+    if last is not None:
+        ids[np.arange(len(rows)), np.array(lengths) - 1] = last
     return torch.from_numpy(ids).to(device), torch.tensor(lengths, device=device)
 
 

@@ -66,19 +66,19 @@ def choose_tokens(lines: Sequence[str], dev: Sequence[str] | None = None) -> Cho
 
 def measure(lines: Sequence[str], dev: Sequence[str] | None = None) -> Words:
     """Count what a choice is made from."""
-    some, held_out = _some(lines), _some(dev or [])
-    counts = Counter(_words(some))
+    looked_at, held_out = some(lines), some(dev or [])
+    counts = Counter(_words(looked_at))
     total = counts.total()
     new = [word not in counts for word in _words(held_out)]
     once = sum(count == 1 for count in counts.values())
     return Words(
-        len(some),
+        len(looked_at),
         total,
         len(counts),
         sum(new) / len(new) if new else once / max(1, total),
         sum(count for word, count in counts.items() if len(word) <= 2) / max(1, total),
-        _share(bool(ATTACHED.search(line)) for line in some),
-        _share(bool(FEATURES.fullmatch(line.strip())) for line in some),
+        _share(bool(ATTACHED.search(line)) for line in looked_at),
+        _share(bool(FEATURES.fullmatch(line.strip())) for line in looked_at),
     )
 
 
@@ -96,7 +96,8 @@ def choose_vocab_size(words: int) -> int:
     return max(500, min(8000, words // WORDS_AN_ENTRY))
 
 
-def _some(lines: Sequence[str]) -> Sequence[str]:
+def some(lines: Sequence[str]) -> Sequence[str]:
+    """At most MOST_LINES of some lines, evenly spread."""
     return lines[:: -(-len(lines) // MOST_LINES)] if len(lines) > MOST_LINES else lines
 
 

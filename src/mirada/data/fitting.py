@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from mirada.data.batches import Encoded
+from mirada.data.encoded import Encoded
 
 Truncation = Literal["none", "first", "last", "both"]
 Token = TypeVar("Token")
@@ -30,8 +29,6 @@ def truncate(tokens: Sequence[Token], most: int, how: Truncation) -> list[Token]
 
 def fit(pairs: Encoded, most: int, how: Truncation) -> Fitted:
     """Leave out pairs with more than `most` tokens on a side (</s> not counted), sources cut first if they may be."""
-    from mirada.data.batches import Encoded  # imports torch, which outputs as text do without
-
     sources = [[*truncate(source[:-1], most, how), source[-1]] for source in pairs.sources]
     sizes = zip(sources, pairs.targets, strict=True)
     kept = [i for i, (source, target) in enumerate(sizes) if len(source) <= most + 1 and len(target) <= most]

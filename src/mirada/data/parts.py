@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -154,13 +154,18 @@ def load_source(path: Path, kind: str) -> SourceTokenizer:
 
 def split_parts(texts: Sequence[str], count: int) -> list[list[str]]:
     """The texts of each of `count` parts, those of lists one by one; what is beyond the last part belongs to it."""
+    return [list(texts_of_parts(texts, [number], count)) for number in range(count)]
+
+
+def texts_of_parts(texts: Iterable[str], numbers: Collection[int], count: int) -> Iterator[str]:
+    """The texts of some of `count` parts, one by one."""
     if count == 1:
-        return [list(texts)]
-    columns: list[list[str]] = [[] for _ in range(count)]
+        yield from texts
+        return
     for text in texts:
         for part, _, content in _cut(text):
-            columns[min(part, count - 1)].append(content)
-    return columns
+            if min(part, count - 1) in numbers:
+                yield content
 
 
 def _cut(text: str) -> list[Cut]:
@@ -172,12 +177,16 @@ def _cut(text: str) -> list[Cut]:
     return [*found, (part, start, text[start:])]
 
 
-def train_source(texts: Sequence[str], kinds: Sequence[str], options: TokenizerOptions) -> SourceTokenizer:
-    """Learn the tokens of sources of one part or of several; raises DataError if there is nothing to learn from."""
+def train_source(texts: Iterable[str], kinds: Sequence[str], options: TokenizerOptions) -> SourceTokenizer:
+    """Learn the tokens of sources of one part or of several; raises DataError if there is nothing to learn from.
+
+    The texts are gone through once for each part.
+    """
     if len(kinds) == 1:
         return train_tokenizer(texts, options._replace(kind=kinds[0]))
-    columns = split_parts(texts, len(kinds))
-    lines: dict[str, list[str]] = {}
-    for kind, side in zip(kinds, columns, strict=True):
-        lines.setdefault(kind, []).extend(side)
-    return Parts(kinds, {kind: train_tokenizer(lines[kind], options._replace(kind=kind)) for kind in lines})
+    inner = {}
+    for kind in dict.fromkeys(kinds):
+        parts = [number for number, own in enumerate(kinds) if own == kind]
+        lines = itertools.chain.from_iterable(texts_of_parts(texts, [number], len(kinds)) for number in parts)
+        inner[kind] = train_tokenizer(lines, options._replace(kind=kind))
+    return Parts(kinds, inner)

@@ -4,24 +4,29 @@ both ask here, so that what the check counts is what training does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
 from mirada.config.configfile import changed
 from mirada.config.data import DataConfig
-from mirada.data.batches import Encoded
 from mirada.data.bpe_dropout import Dropping
-from mirada.data.choices import Choice, choose_tokens, choose_vocab_size, count_words
+from mirada.data.choices import Choice, choose_tokens, choose_vocab_size, count_words, some
 from mirada.data.copying import copy_ids, own_words, written_ids
-from mirada.data.corpus import Corpus, select
-from mirada.data.fitting import Fitted, fit, truncate
-from mirada.data.parts import SourceTokenizer, split_parts, train_source
+from mirada.data.encoded import Encoded
+from mirada.data.fitting import fit, truncate
+from mirada.data.pairs import Corpus, select
+from mirada.data.parts import SourceTokenizer, split_parts, texts_of_parts, train_source
 from mirada.data.tokenizer import Piece, Tokenizer, TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import EOS, UNK
 from mirada.errors import DataError
 
 ALL = 1_000_000  # words and characters: all of them, unless vocab_size says otherwise
+LEARNED_FROM = 5_000_000  # pairs
+HASHED_TOGETHER = 1 << 13
+TOGETHER = 2048  # pairs cut into tokens at once where there are too many to be held
 MANY_LEFT_OUT = 1 / 20
 SUBWORDS = ("bpe", "unigram")  # kinds whose vocabulary has a size to be chosen
 
@@ -67,24 +72,27 @@ def choose(data: DataConfig, corpora: Corpora) -> Choices:
     train, dev = corpora
     kinds, count = data.source_kinds, data.source_parts
     if data.share_vocab:
-        sides = [[*corpus.sources, *corpus.targets] for corpus in corpora]
-        both = _choose(data.source_tokenizer or data.tokenizer, sides[0], sides[1])
-        return _with_size(data, Choices((both,), both), [train.sources] if both.kind in SUBWORDS else [], train.targets)
-    parts = [split_parts(corpus.sources, count) for corpus in corpora]
-    given = kinds if len(kinds) == count else kinds * count
-    source = tuple(_choose(kind, *columns) for kind, *columns in zip(given, *parts, strict=True))
-    target = _choose(data.target_tokenizer or data.tokenizer, train.targets, dev.targets)
-    cut = [column for choice, column in zip(source, parts[0], strict=True) if choice.kind in SUBWORDS]
-    return _with_size(data, Choices(source, target), cut, train.targets)
+        given = data.source_tokenizer or data.tokenizer
+        both = _choose(given, *([*some(c.sources), *some(c.targets)] if given == "auto" else [] for c in corpora))
+        source: tuple[Choice, ...] = (both,)
+        target = both
+    else:
+        parts = [split_parts(some(corpus.sources), count) if "auto" in kinds else [[]] * count for corpus in corpora]
+        given_kinds = kinds if len(kinds) == count else kinds * count
+        source = tuple(_choose(kind, *columns) for kind, *columns in zip(given_kinds, *parts, strict=True))
+        target = _choose(data.target_tokenizer or data.tokenizer, train.targets, dev.targets)
+    choices = Choices(source, target)
+    return choices if data.vocab_size else _with_size(choices, train)
 
 
-def _with_size(data: DataConfig, choices: Choices, sources: Sequence[Sequence[str]], targets: Sequence[str]) -> Choices:
+def _with_size(choices: Choices, train: Corpus) -> Choices:
     """Choose the size of vocabularies of subwords by the words of the sides that are cut into them, on average."""
-    sides = [sum(map(count_words, sources))] if sources else []
+    cut = [number for number, choice in enumerate(choices.source) if choice.kind in SUBWORDS]
+    sides = [count_words(texts_of_parts(train.sources, cut, len(choices.source)))] if cut else []
     if choices.target.kind in SUBWORDS:
-        sides.append(count_words(targets))
+        sides.append(count_words(train.targets))
     words = sum(sides) // len(sides) if sides else 0
-    return choices._replace(words=words, size=choose_vocab_size(words) if sides and data.vocab_size is None else None)
+    return choices._replace(words=words, size=choose_vocab_size(words) if sides else None)
 
 
 def _choose(given: str, train: Sequence[str], dev: Sequence[str]) -> Choice:
@@ -99,14 +107,29 @@ def resolve(data: DataConfig, choices: Choices) -> DataConfig:
 
 
 def learn_tokenizers(data: DataConfig, corpus: Corpus) -> Tokenizers:
-    """Learn both sides' tokenisers from the training pairs, one for both where the vocabulary is shared."""
+    """Learn both sides' tokenisers from the training pairs, one for both where the vocabulary is shared.
+
+    Of more than LEARNED_FROM pairs from so many of them, evenly spread.
+    """
     size, target_kind = data.vocab_size or ALL, data.target_tokenizer or "bpe"
     options = TokenizerOptions(target_kind, size, data.vocab_min_freq, data.normalize, data.split_digits)
+    step = -(-len(corpus) // LEARNED_FROM)
+    sides = [Spread(side, step) for side in (corpus.sources, corpus.targets)]
     if data.share_vocab:
-        both = train_tokenizer([*corpus.sources, *corpus.targets], options)
+        both = train_tokenizer(itertools.chain(*sides), options)
         return both, both
     kinds = (data.source_tokenizer or "bpe").split(",")
-    return train_source(corpus.sources, kinds, options), train_tokenizer(corpus.targets, options)
+    return train_source(sides[0], kinds, options), train_tokenizer(sides[1], options)
+
+
+class Spread:
+    """Every `step`-th of some texts, again and again."""
+
+    def __init__(self, texts: Sequence[str], step: int):
+        self._texts, self._step = texts, step
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.islice(self._texts, 0, None, self._step)
 
 
 def encode(data: DataConfig, corpora: Corpora, tokenizers: Tokenizers, *, copies: bool = False) -> Prepared:
@@ -116,19 +139,44 @@ def encode(data: DataConfig, corpora: Corpora, tokenizers: Tokenizers, *, copies
 
     Raises DataError if no pair is left, or if most of the dev set is unknown to the vocabulary.
     """
-    train, dev = corpora
-    notes = [f"{train.name}: {len(train)} pairs" + _skipped(train), f"{dev.name}: {len(dev)} dev pairs" + _skipped(dev)]
-    fitted = [fit(ids(corpus, tokenizers), data.max_length, data.truncate_source) for corpus in corpora]
-    for corpus, found, what in zip(corpora, fitted, ("training", "dev"), strict=True):
-        notes += too_long(data, corpus, found, what)
-    texts = select(dev, fitted[1].kept), select(train, fitted[0].kept)
-    train_ids, dev_ids = fitted[0].pairs, fitted[1].pairs
-    if copies:
-        dev_ids, train_ids = (copying_ids(data, corpus, tokenizers) for corpus in texts)
+    train = encode_set(data, corpora[0], tokenizers, "training", copies=copies)
+    dev = encode_dev(data, corpora[1], tokenizers, copies=copies)
+    return Prepared(train.pairs, dev.pairs, dev.texts, train.texts, tokenizers, [*train.notes, *dev.notes])
+
+
+class EncodedSet(NamedTuple):
+    """The pairs of one set that fit, as ids and as texts, and what there is to say of them."""
+
+    pairs: Encoded
+    texts: Corpus
+    notes: list[str]
+
+
+def encode_set(
+    data: DataConfig, corpus: Corpus, tokenizers: Tokenizers, what: str, *, copies: bool = False
+) -> EncodedSet:
+    """Turn the pairs of a set into ids, and leave out or cut what is too long; raises DataError if none is left."""
+    fitted = fit(ids(corpus, tokenizers), data.max_length, data.truncate_source)
+    notes = [count_note(corpus, what), *too_long(data, corpus, (len(fitted.kept), fitted.cut), what)]
+    texts = select(corpus, fitted.kept)
+    return EncodedSet(copying_ids(data, texts, tokenizers) if copies else fitted.pairs, texts, notes)
+
+
+def encode_dev(data: DataConfig, corpus: Corpus, tokenizers: Tokenizers, *, copies: bool = False) -> EncodedSet:
+    """The same for dev, with what is unknown in it; raises DataError if that is most of it."""
+    dev = encode_set(data, corpus, tokenizers, "dev", copies=copies)
     # What a model copies need not be known.
-    notes.append("" if copies else _unknown("source", dev_ids.sources, dev.name))
-    notes.append(_unknown("target", dev_ids.targets, dev.name))
-    return Prepared(train_ids, dev_ids, *texts, tokenizers, [note for note in notes if note])
+    unknown = ["" if copies else _unknown("source", dev.pairs.sources, corpus.name)]
+    unknown.append(_unknown("target", dev.pairs.targets, corpus.name))
+    return dev._replace(notes=[note for note in (*dev.notes, *unknown) if note])
+
+
+def parts(corpus: Corpus) -> Iterator[Corpus]:
+    """The same pairs, some at a time, for what takes much memory of each."""
+    sides = iter(corpus.sources), iter(corpus.targets)
+    while sources := list(itertools.islice(sides[0], TOGETHER)):
+        targets = list(itertools.islice(sides[1], TOGETHER))
+        yield Corpus(sources, targets, range(len(sources)), [], corpus.name)
 
 
 def copying_ids(data: DataConfig, corpus: Corpus, tokenizers: Tokenizers) -> Encoded:
@@ -174,19 +222,26 @@ def ids(corpus: Corpus, tokenizers: Tokenizers, dropping: Dropping | None = None
     return Encoded([[*row, EOS] for row in sources], targets)
 
 
-def too_long(data: DataConfig, corpus: Corpus, fitted: Fitted, what: str) -> list[str]:
+def count_note(corpus: Corpus, what: str) -> str:
+    """Say how many pairs a set has, and which have a blank side."""
+    kind = "" if what == "training" else f"{what} "
+    return f"{corpus.name}: {len(corpus)} {kind}pairs" + _skipped(corpus)
+
+
+def too_long(data: DataConfig, corpus: Corpus, kept_and_cut: tuple[int, int], what: str) -> list[str]:
     """Say how many pairs of a set are left out or cut; raises DataError if none is left."""
-    most, gone = data.max_length, len(corpus) - len(fitted.kept)
-    if not fitted.kept:
+    (kept, cut), most = kept_and_cut, data.max_length
+    gone = len(corpus) - kept
+    if not kept:
         raise DataError(f"{corpus.name}: every pair has more than max_length {most} tokens on a side; {remedy(data)}")
     notes = []
     if gone:
         text = f"{gone} {what} pairs have more than max_length {most} tokens and are left out"
         many = gone > MANY_LEFT_OUT * len(corpus)
         notes.append(f"warning: {text}, {gone / len(corpus):.1%} of them all; {remedy(data)}" if many else text)
-    if fitted.cut:
+    if cut:
         ends = {"first": "first", "last": "last"}.get(data.truncate_source, "first and last")
-        notes.append(f"{fitted.cut} {what} sources are cut to their {ends} {most} tokens (truncate_source)")
+        notes.append(f"{cut} {what} sources are cut to their {ends} {most} tokens (truncate_source)")
     return notes
 
 
@@ -202,7 +257,7 @@ def _skipped(corpus: Corpus) -> str:
     return f" ({len(corpus.skipped)} left out for a blank side: lines {lines})"
 
 
-def _unknown(side: str, rows: list[list[int]], name: str) -> str:
+def _unknown(side: str, rows: Sequence[Sequence[int]], name: str) -> str:
     total = sum(len(row) - row.count(EOS) for row in rows)
     unknown = sum(row.count(UNK) for row in rows)
     if unknown > 0.5 * total:
@@ -211,3 +266,17 @@ def _unknown(side: str, rows: list[list[int]], name: str) -> str:
             "script and column as the training data?"
         )
     return f"{name}: {unknown / total:.1%} of {side} tokens are unknown" if unknown > 0.001 * total else ""
+
+
+def fingerprint(corpora: Corpora) -> str:
+    """A hash of all pairs, so that a resumed training notices changed data."""
+    digest = hashlib.sha256()
+    for corpus in corpora:
+        for side in (corpus.sources, corpus.targets):
+            between = ""
+            texts = iter(side)
+            while together := list(itertools.islice(texts, HASHED_TOGETHER)):
+                digest.update((between + "\n".join(together)).encode("utf-8", "surrogatepass"))
+                between = "\n"
+            digest.update(b"\0")
+    return digest.hexdigest()[:16]

@@ -71,8 +71,11 @@ def parse_json(line: str, keys: tuple[Sequence[str], str], where: str) -> Row:
     A list of texts under a source's key is one part; under the target's key it is the target and further references.
     """
     record = parse_object(line, where)
-    if record is None:
-        return Row("", "")
+    return Row("", "") if record is None else row_of(record, keys, where)
+
+
+def row_of(record: dict[str, object], keys: tuple[Sequence[str], str], where: str) -> Row:
+    """Take the texts that an object, or a row of a table, holds under the keys, as `parse_json` does."""
     source = json_source(record, keys[0], where)
     kept = [text for text in texts_under(record, keys[1], where) if not is_blank(text)]
     return Row(source, kept[0] if kept else "", tuple(kept[1:]))

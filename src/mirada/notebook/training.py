@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mirada.config.configfile import by_block, parse
 from mirada.config.options import Config
-from mirada.data.corpus import Corpus, split_dev
+from mirada.data.corpus import WAYS, Corpus, split_dev
 from mirada.errors import ConfigError
 from mirada.notebook import pairs
 from mirada.notebook.model import Model, load
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mirada.train.progress import Monitor
 
 FROM_PYTHON = "pairs given from Python"  # in place of a file's name
-FILES = ("src", "tgt", "tsv", "jsonl", "dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
+FILES = (*WAYS, "prepared", *(f"dev_{name}" for name in WAYS))
 
 
 @overload

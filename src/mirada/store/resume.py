@@ -20,7 +20,8 @@ from mirada.store.state import check_tensors, read_progress
 BUDGET = {"epochs", "max_updates", "max_minutes", "patience", "device", "tensorboard", "save_every", "keep_best"}
 # Where the pairs stand, and how they are read: whether they are the same pairs, their fingerprint says.
 PLACES = {
-    *(f"{part}{name}" for part in ("", "dev_") for name in ("src", "tgt", "tsv", "jsonl")),
+    *(f"{part}{name}" for part in ("", "dev_") for name in ("src", "tgt", "tsv", "jsonl", "dataset")),
+    *("prepared", "prepare_above"),
     *("source_column", "target_column", "source_key", "target_key", "dev_size"),
     *("init_from", "source_embeddings", "target_embeddings"),
 }

@@ -130,7 +130,8 @@ def _loop(run: Run) -> None:
     begun = time.monotonic() - progress.seconds
     while not (reason := _finished(run)):
         pairs = encode_epoch(run.config.data, run.data, seed=options.seed, epoch=progress.epoch)
-        batches, lengths = batches_of(run.config, pairs, progress.epoch), pair_lengths(pairs)
+        lengths = pair_lengths(pairs)
+        batches = batches_of(run.config, lengths, progress.epoch)
         while progress.position < len(batches) and not (reason := _finished(run)):
             chosen = batches[progress.position : progress.position + options.accum_count]
             run.model.train()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 
 from mirada.config.configfile import changed
@@ -11,13 +9,15 @@ from mirada.config.data import DataConfig
 from mirada.config.model import MOST_SEGMENTS
 from mirada.config.options import Config
 from mirada.data import preparing
-from mirada.data.batches import Encoded, pair_lengths
 from mirada.data.corpus import Corpus, load_pairs
-from mirada.data.preparing import Corpora, Prepared, Tokenizers
+from mirada.data.encoded import Encoded, pair_lengths
+from mirada.data.preparing import Corpora, Prepared, Tokenizers, fingerprint
 from mirada.data.rows import ITEM, PART
 from mirada.errors import ConfigError
 
 __all__ = ["Prepared", "choices", "encode", "fingerprint", "learn_tokenizers", "read", "resolve", "with_limits"]
+
+MEASURED = 1_000_000
 
 
 def read(config: Config) -> Corpora:
@@ -68,11 +68,13 @@ def with_limits(config: Config, train: Encoded) -> Config:
 
     T target tokens of S source tokens: the straight line a S + b by least squares, b then so large that 999 of 1,000
     pairs lie below, and half as much again, and 10. A default that cuts right outputs off says nothing about it.
+    Of more than MEASURED pairs so many are measured, evenly spread.
     """
     search = config.search
     if search.max_length_ratio is not None or search.max_length_offset is not None:
         return config
-    lengths = pair_lengths(train).astype(float)
+    lengths = pair_lengths(train)
+    lengths = lengths[:: -(-len(lengths) // MEASURED)].astype(float)
     sources, targets = lengths[:, 0] - 1, lengths[:, 1] - 1  # without </s>
     spread = ((sources - sources.mean()) ** 2).sum()
     slope = ((sources - sources.mean()) * targets).sum() / spread if spread else targets.mean() / max(1, sources.mean())
@@ -80,12 +82,3 @@ def with_limits(config: Config, train: Encoded) -> Config:
     rest = max(0.0, float(np.quantile(targets - slope * sources, 0.999)))
     learned = {"max_length_ratio": max(0.01, round(1.5 * slope, 3)), "max_length_offset": int(np.ceil(1.5 * rest)) + 10}
     return changed(config, {"search": {**search.model_dump(), **learned}})
-
-
-def fingerprint(corpora: Corpora) -> str:
-    """A hash of all pairs, so that a resumed training notices changed data."""
-    digest = hashlib.sha256()
-    for corpus in corpora:
-        for side in (corpus.sources, corpus.targets):
-            digest.update("\n".join(side).encode("utf-8", "surrogatepass") + b"\0")
-    return digest.hexdigest()[:16]

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from mirada.config.options import Config
-from mirada.data.batches import BatchSize, Encoded, pair_lengths, plan
+from mirada.data.batches import BatchSize, plan
+from mirada.data.encoded import pair_lengths
 from mirada.data.preparing import Corpora, Tokenizers
 from mirada.data.tokenizer import Tokenizer
 from mirada.devices import choose_device
@@ -31,6 +32,7 @@ from mirada.train.choices import (
 )
 from mirada.train.choices import describe as say_length
 from mirada.train.interrupts import StopRequest
+from mirada.train.large import Large, check_large, encoded, find_prepared
 from mirada.train.processes import ALONE, Processes
 from mirada.train.progress import Monitor
 from mirada.train.schedule import Schedule
@@ -72,14 +74,16 @@ def set_up(
     """
     check_metrics(config.training)
     begun = time.monotonic()
-    corpora = corpora or prepare.read(config)
+    large = None if corpora else find_prepared(config, folder, monitor)
+    corpora, config = (large.corpus.corpora, large.config) if large else (corpora or prepare.read(config), config)
     config, notes = _in_force(config, folder, corpora, processes.size)
-    data_hash = prepare.fingerprint(corpora)
+    data_hash = large.corpus.manifest.fingerprint if large else prepare.fingerprint(corpora)
     saved = resume.read(folder, config, data_hash)
     if saved is None:
         _refuse_finished(folder)
-    tokenizers = first_tokenizers(config, corpora[0]) if saved is None else checkpoint.read_tokenizers(folder, config)
-    data, options = prepare.encode(config, corpora, tokenizers), config.training
+    tokenizers = _tokenizers(config, folder, corpora, large, fresh=saved is None)
+    data = encoded(config, large.corpus) if large else prepare.encode(config, corpora, tokenizers)
+    options = config.training
     config = prepare.with_limits(config, data.train)
     model, begun_with = _model(config, tokenizers, fresh=saved is None)
     sample = draw_sample(data.dev, data.dev_texts, count=options.valid_sentences, seed=options.seed)
@@ -93,9 +97,23 @@ def set_up(
     run.processes = processes
     _begin(run, saved, tokenizers)
     described = describe(run, len(tokenizers[0]))
-    for note in (*data.notes, described, *begun_with, *notes, *doubt, how_long):
+    notes = [*(large.notes if large else ()), *data.notes, described, *begun_with, *notes, *doubt, how_long]
+    for note in notes:
         monitor.note(note)
     return run
+
+
+def _tokenizers(config: Config, folder: Path, corpora: Corpora, large: Large | None, *, fresh: bool) -> Tokenizers:
+    """Those of a training that goes on, of the model to begin with, of a prepared corpus, or new ones."""
+    if not fresh:
+        tokenizers = checkpoint.read_tokenizers(folder, config)
+    elif large and not (config.training.init_from and config.training.init_vocab == "keep"):
+        tokenizers = large.corpus.tokenizers
+    else:
+        tokenizers = first_tokenizers(config, corpora[0])
+    if large:
+        check_large(config, large.corpus, tokenizers)
+    return tokenizers
 
 
 def _begin(run: Run, saved: resume.Saved | None, tokenizers: Tokenizers) -> None:
@@ -113,7 +131,7 @@ def _begin(run: Run, saved: resume.Saved | None, tokenizers: Tokenizers) -> None
 def _length(config: Config, data: prepare.Prepared, begun: float) -> tuple[Length, str]:
     """How long the training is to be, and that in words; it began at `begun`."""
     options = config.training
-    batches = len(batches_of(config, data.train, 0))
+    batches = len(batches_of(config, pair_lengths(data.train), 0))
     updates = -(-batches // options.accum_count)  # of an epoch
     length = plan_length(options, updates, time.monotonic() - begun)
     return length, say_length(options, length, updates)
@@ -176,10 +194,9 @@ def _optimizer(config: Config, model: AnyModel) -> torch.optim.Optimizer:
     )
 
 
-def batches_of(config: Config, pairs: Encoded, epoch: int) -> list[np.ndarray]:
-    """The batches of an epoch, as indices; those of one update stand together."""
+def batches_of(config: Config, lengths: np.ndarray, epoch: int) -> list[np.ndarray]:
+    """The batches of an epoch whose pairs have these lengths, as indices; those of one update stand together."""
     options = config.training
-    lengths = pair_lengths(pairs)
     return plan(lengths, batch_size(config), seed=options.seed, epoch=epoch, together=options.accum_count)
 
 

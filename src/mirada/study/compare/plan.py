@@ -92,7 +92,7 @@ def _check_gold(request: ComparisonRequest) -> None:
         raise ConfigError("--units says what the links of --gold count; give --gold, or leave --units out")
     if request.gold and request.multi_reference:
         raise ConfigError("--gold has links for one target a source, --multi-reference takes several; leave one out")
-    if request.gold and not {"src", "tgt", "tsv", "jsonl"} & set(request.test):
+    if request.gold and not {"src", "tgt", "tsv", "jsonl", "dataset"} & set(request.test):
         raise ConfigError(
             "--gold goes line by line with test pairs of your own: give --test-src and --test-tgt, or --test-tsv, "
             "or --test-jsonl (the embedded corpus brings its gold links along)"

@@ -80,10 +80,11 @@ def share(out: Path, values: dict[str, Any], pairs: items.Pairs, *, multi_refere
 
 def _data_values(data: DataConfig, folder: Path) -> dict[str, Any]:
     """The options about data, pointing at the runs' own files."""
-    own = dict.fromkeys(("src", "tgt", "tsv", "dev_src", "dev_tgt", "dev_tsv", "dev_reference_column"))
+    files = ("src", "tgt", "tsv", "dataset", "prepared", "dev_src", "dev_tgt", "dev_tsv", "dev_dataset")
+    own = dict.fromkeys((*files, "dev_reference_column"))
     keys = {"source_key": "source", "target_key": "target", "source_tokenizer": _kinds(data)}
-    files = {"jsonl": str(folder / "train.jsonl"), "dev_jsonl": str(folder / "dev.jsonl")}
-    return {**data.model_dump(), **own, **keys, **files}
+    written = {"jsonl": str(folder / "train.jsonl"), "dev_jsonl": str(folder / "dev.jsonl")}
+    return {**data.model_dump(), **own, **keys, **written}
 
 
 def _kinds(data: DataConfig) -> str | None:

@@ -121,7 +121,7 @@ def trained_tokens(config: Config, folder: Path) -> int:
     data = prepare.encode(config, prepare.read(config), checkpoint.read_tokenizers(folder, config))
     lengths = pair_lengths(data.train)
     epoch, position = progress["epoch"], progress["position"]
-    begun = batches_of(config, data.train, epoch)[:position]
+    begun = batches_of(config, lengths, epoch)[:position]
     sizes = [lengths[:, 1].sum() * epoch, *(lengths[batch, 1].sum() for batch in begun)]
     return int(sum(sizes))
 
