@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import islice
+from typing import Generic, NamedTuple, TypeVar
 
 from mirada.data.checks.findings import Finding, Severity
 
@@ -38,7 +39,7 @@ class Side:
 
     label: str  # such as "train source"
     name: str  # the file
-    lines: list[str]
+    lines: Sequence[str]
     numbers: Sequence[int]
 
     @cached_property
@@ -61,6 +62,23 @@ class Hit(NamedTuple):
     column: int = 0
 
 
+Item = TypeVar("Item")
+
+
+class Counted(NamedTuple, Generic[Item]):
+    """How many there are of something, and the first of them: that is all a report shows, however many there are."""
+
+    count: int
+    first: list[Item]
+
+
+def counted(items: Iterable[Item]) -> Counted[Item]:
+    """Go through them all, and keep the first."""
+    rest = iter(items)
+    first = list(islice(rest, EXAMPLES))
+    return Counted(len(first) + sum(1 for _ in rest), first)
+
+
 def excerpt(line: str, column: int = 0) -> str:
     """Cut the part of a line around `column`, with what cannot be seen written as \\uXXXX."""
     start = max(0, column - EXCERPT // 2)
@@ -70,15 +88,15 @@ def excerpt(line: str, column: int = 0) -> str:
 
 
 def cite(side: Side, hits: Sequence[Hit]) -> tuple[str, ...]:
-    """Cite the first five places as `file:line: excerpt`."""
-    return tuple(f"{side.where(row)}: {excerpt(side.lines[row], column)}" for row, column in hits[:EXAMPLES])
+    """Cite places as `file:line: excerpt`."""
+    return tuple(f"{side.where(row)}: {excerpt(side.lines[row], column)}" for row, column in hits)
 
 
-def found(side: Side, kind: str, severity: Severity, hits: Sequence[Hit], message: str) -> list[Finding]:
+def found(side: Side, kind: str, severity: Severity, hits: Counted[Hit], message: str) -> list[Finding]:
     """Make a finding on lines of a side, `N of M lines …` with `message` after it, or none if there are no hits."""
     total = len(side.lines)
-    text = f"{side.label}: {len(hits)} of {total} lines {message}"
-    return [Finding(kind, severity, len(hits), total, text, cite(side, hits))] if hits else []
+    text = f"{side.label}: {hits.count} of {total} lines {message}"
+    return [Finding(kind, severity, hits.count, total, text, cite(side, hits.first))] if hits.count else []
 
 
 def script(char: str) -> str:
@@ -119,7 +137,7 @@ def check_rare(side: Side) -> list[Finding]:
     rare = [char for char, count in counts.items() if count < RARE]
     seen = f"{len(rare)} of {len(counts)} characters seen fewer than {RARE} times"
     message = f"{side.label}: {seen}: {listing(rare, counts)}"
-    examples = cite(side, lines_with(side, rare))
+    examples = cite(side, list(islice(lines_with(side, rare), EXAMPLES)))
     return [Finding("rare_characters", "note", len(rare), len(counts), message, examples)] if rare else []
 
 
@@ -137,33 +155,35 @@ def listing(chars: Iterable[str], counts: Mapping[str, int]) -> str:
     return ", ".join(f"{describe(char)} ×{counts[char]}" for char in ordered[:LISTED]) + more
 
 
-def lines_with(side: Side, chars: Iterable[str]) -> list[Hit]:
+def lines_with(side: Side, chars: Iterable[str]) -> Iterator[Hit]:
     """Find the lines that hold any of the characters, each at its first."""
     letters = "".join(map(re.escape, sorted(chars)))
-    return lines_matching(side, re.compile(f"[{letters}]")) if letters else []
+    return lines_matching(side, re.compile(f"[{letters}]")) if letters else iter(())
 
 
-def lines_matching(side: Side, pattern: re.Pattern[str]) -> list[Hit]:
+def lines_matching(side: Side, pattern: re.Pattern[str]) -> Iterator[Hit]:
     """Find the lines in which the pattern occurs, each at its first occurrence."""
     matches = ((index, pattern.search(line)) for index, line in enumerate(side.lines))
-    return [Hit(index, match.start()) for index, match in matches if match]
+    return (Hit(index, match.start()) for index, match in matches if match)
 
 
 def _listed(side: Side, chars: frozenset[str], kind: str, severity: Severity, message: str) -> list[Finding]:
     present = chars & side.counts.keys()
-    return found(side, kind, severity, lines_with(side, present), f"{message}: {listing(present, side.counts)}")
+    hits = counted(lines_with(side, present))
+    return found(side, kind, severity, hits, f"{message}: {listing(present, side.counts)}")
 
 
 def _twice_encoded(side: Side) -> list[Finding]:
-    hits = lines_matching(side, TWICE_ENCODED)
+    hits = counted(lines_matching(side, TWICE_ENCODED))
     return found(side, "twice_encoded", "warning", hits, "that look like UTF-8 read as Latin-1 and written again")
 
 
 def _forms(side: Side) -> list[Finding]:
     """Find lines that are not in NFC: a mix if others hold composed characters, else a uniform habit of the file."""
-    others = [Hit(row) for row, line in enumerate(side.lines) if not line.isascii()]
-    apart = [hit for hit in others if not unicodedata.is_normalized("NFC", side.lines[hit.row])]
-    composed = sum(not unicodedata.is_normalized("NFD", side.lines[hit.row]) for hit in others) if apart else 0
+    others = ((row, line) for row, line in enumerate(side.lines) if not line.isascii())
+    apart = counted(Hit(row) for row, line in others if not unicodedata.is_normalized("NFC", line))
+    not_apart = (line for line in side.lines if apart.count and not line.isascii())
+    composed = sum(not unicodedata.is_normalized("NFD", line) for line in not_apart)
     mixed = f", while {composed} have composed characters: the same text may stand in two forms" if composed else ""
     severity: Severity = "warning" if composed else "note"
     message = f"not in Unicode form NFC{mixed} (normalize nfc, the default, makes them one)"
@@ -171,7 +191,8 @@ def _forms(side: Side) -> list[Finding]:
 
 
 def _blanks(side: Side) -> list[Finding]:
-    hits = [hit for hit in lines_matching(side, BLANKS) if side.lines[hit.row].strip()]
+    lines = ((row, line, BLANKS.search(line)) for row, line in enumerate(side.lines))
+    hits = counted(Hit(row, match.start()) for row, line, match in lines if match and line.strip())
     return found(side, "blanks", "warning", hits, "with blanks at an end or several in a row")
 
 
@@ -182,10 +203,17 @@ def _script_mix(side: Side) -> list[Finding]:
         return []
     main = next(iter(by_script))
     names = {char: name for char in side.counts if (name := script(char)) in by_script}
-    others = lines_with(side, (char for char, name in names.items() if name != main))
-    leading = {hit: _leading_script(side.lines[hit.row], names, main) for hit in others}
-    hits = [hit for hit in others if leading[hit] != main]
-    tally = ", ".join(f"{name} {n}" for name, n in Counter(leading[hit] for hit in hits).most_common())
+    foreign = re.compile(f"[{''.join(re.escape(char) for char, name in sorted(names.items()) if name != main)}]")
+    lines = ((row, line, foreign.search(line)) for row, line in enumerate(side.lines))
+    leading: Counter[str] = Counter()
+    first: list[Hit] = []
+    for row, line, match in lines:
+        name = _leading_script(line, names, main) if match else main
+        if match and name != main:
+            leading[name] += 1
+            first += [Hit(row, match.start())] * (len(first) < EXAMPLES)
+    hits = Counted(leading.total(), first)
+    tally = ", ".join(f"{name} {n}" for name, n in leading.most_common())
     return found(side, "script_mix", "warning", hits, f"not mainly {main}, as the rest are: {tally}")
 
 

@@ -6,8 +6,11 @@ stand in train. The rest is a warning, or a note where it is often meant so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +33,15 @@ from mirada.data.checks.pairs import (
     lengths,
 )
 from mirada.data.checks.tokens import check_tokens
-from mirada.data.rows import Layout, Row, find_columns, is_blank, parse_json, parse_tsv
+from mirada.data.lines import decode_line
+from mirada.data.rows import Layout, Row, find_columns, is_blank, parse_json, parse_tsv, row_of
+from mirada.data.spool import Spool
+from mirada.data.tables import records_of
+from mirada.data.telling import Tell, silent
 from mirada.errors import DataError
+
+SIDES = ("source", "target")
+OFTEN = 10_000  # lines between words of progress
 
 
 def check_corpus(
@@ -41,96 +51,150 @@ def check_corpus(
     source_unknown: UnknownRate | None = None,
     target_unknown: UnknownRate | None = None,
     seed: int = 1,
+    tell: Tell = silent,
 ) -> Report:
     """Check the training pairs of `config`, its dev pairs, and the pairs that `test` names as its training pairs.
 
     `source_unknown` and `target_unknown` count tokens of dev and test outside the vocabularies; `seed` splits off dev
-    where there is none, as training does.
+    where there is none, as training does. `tell` hears how far it is. Of a large corpus only a part is in memory.
     Raises ConfigError if no or several ways are given, DataError if a file is missing or cannot be unpacked.
     """
-    train = read_set("train", corpus.required_files(config, "training"), config)
-    dev = corpus.chosen_files(config, dev=True)
-    held_out = [read_set("dev", dev, config)] if dev else []
-    held_out += [read_set("test", corpus.required_files(test, "test"), test)] if test else []
-    summaries, findings = [], []
-    for pairs in (train, *held_out):
-        summary, found = check_set(pairs)
-        summaries.append(summary)
-        findings += found
-    findings += check_tokens(config, train, held_out[0] if dev else None, seed=seed)
-    findings += [*check_rare(train.source), *check_rare(train.target)]
-    for pairs in held_out:
-        findings += [*check_overlap(train, pairs), *check_unseen(train.source, pairs.source)]
-        findings += check_unseen(train.target, pairs.target)
-        findings += check_unknown(pairs.source, source_unknown) + check_unknown(pairs.target, target_unknown)
+    with ExitStack() as stack:
+        reader = Reader(config, stack, tell)
+        train = reader.read("train", corpus.required_files(config, "training"))
+        dev = corpus.chosen_files(config, dev=True)
+        held_out = [reader.read("dev", dev)] if dev else []
+        if test:
+            files = corpus.required_files(test, "test")
+            held_out.append(reader._replace(config=test).read("test", files))
+        summaries, findings = [], []
+        for pairs in (train, *held_out):
+            summary, found = check_set(pairs, tell)
+            summaries.append(summary)
+            findings += found
+        findings += check_tokens(config, train, held_out[0] if dev else None, seed=seed, tell=tell)
+        findings += [*check_rare(train.source), *check_rare(train.target)]
+        for pairs in held_out:
+            tell(f"comparing train with {pairs.name}", len(train.source.lines), None)
+            findings += [*check_overlap(train, pairs), *check_unseen(train.source, pairs.source)]
+            findings += check_unseen(train.target, pairs.target)
+            findings += check_unknown(pairs.source, source_unknown) + check_unknown(pairs.target, target_unknown)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Report(tuple(summaries), tuple(findings))
 
 
-def read_set(name: str, files: corpus.Files, config: DataConfig) -> PairSet:
-    """Read a set of pairs, turning what cannot be decoded or split into findings; raises DataError for no file."""
-    if files.kind != "text":
-        return _read_rows(name, files, config)
-    sides, findings = [], []
-    for what, path in zip(("source", "target"), files.paths, strict=True):
-        lines, complaints = _read_side(path)
-        sides.append(Side(f"{name} {what}", str(path), lines, range(1, len(lines) + 1)))
-        findings += _undecodable(name, complaints, len(lines))
-    return PairSet(name, sides[0], sides[1], (*findings, *_unequal(name, *sides)))
+class Complaints:
+    """What is wrong with lines: how many are, and the first of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: list[str] = []
+
+    def add(self, complaint: str) -> None:
+        """Add one."""
+        self.count += 1
+        self.first += [complaint] * (self.count <= EXAMPLES)
 
 
-def _read_side(path: Path) -> tuple[list[str], list[str]]:
-    r"""Return the lines of a file and the complaints about lines that are no UTF-8 (in these, \xXX for a byte)."""
-    lines, complaints = [], []
-    with corpus.open_text(path) as stream:
-        for number, raw in enumerate(corpus.raw_lines(stream, str(path)), start=1):
+class Reader(NamedTuple):
+    """Reads sets of pairs as these options say, turning what cannot be decoded or split into findings."""
+
+    config: DataConfig
+    stack: ExitStack
+    tell: Tell
+
+    def read(self, name: str, files: corpus.Files) -> PairSet:
+        """Read a set; raises DataError for no file."""
+        if files.kind == "prepared":
+            return self._prepared(name, files)
+        return self._parallel(name, files) if files.kind == "text" else self._rows(name, files)
+
+    def _prepared(self, name: str, files: corpus.Files) -> PairSet:
+        found = corpus.read_files(files, self.config)
+        sides = found.sources, found.targets
+        source, target = (
+            Side(f"{name} {what}", found.name, side, found.lines) for what, side in zip(SIDES, sides, strict=True)
+        )
+        return PairSet(name, source, target, ())
+
+    def _parallel(self, name: str, files: corpus.Files) -> PairSet:
+        sides, findings = [], []
+        for what, path in zip(SIDES, files.paths, strict=True):
+            complaints, lines = Complaints(), Spool(self.stack)
+            for line in self._lines(path, complaints):
+                lines.add(line)
+            texts = lines.texts()
+            sides.append(Side(f"{name} {what}", str(path), texts, range(1, len(texts) + 1)))
+            findings += _undecodable(name, complaints, len(texts))
+        return PairSet(name, sides[0], sides[1], (*findings, *_unequal(name, *sides)))
+
+    def _lines(self, path: Path, complaints: Complaints) -> Iterator[str]:
+        r"""The lines of a file, with complaints about those that are no UTF-8 (in these, \xXXX for a byte)."""
+        with corpus.open_text(path) as stream:
+            for number, raw in enumerate(corpus.raw_lines(stream, str(path)), start=1):
+                if number % OFTEN == 0:
+                    self.tell(f"reading {path}", number, None)
+                try:
+                    line = decode_line(raw, str(path), number)
+                except DataError as error:
+                    complaints.add(str(error))
+                    line = raw.decode("utf-8", errors="backslashreplace")
+                yield line
+
+    def _rows(self, name: str, files: corpus.Files) -> PairSet:
+        """Read a file of rows; those that cannot be read are complaints and stand in no side."""
+        path, undecodable, bad = files.paths[0], Complaints(), Complaints()
+        numbers, sides, total = array("l"), (Spool(self.stack), Spool(self.stack)), 0
+        for number, row in self._parsed(files, undecodable, bad):
+            total += 1
+            if row is not None:
+                numbers.append(number)
+                sides[0].add(row.source)
+                sides[1].add(row.target)
+        texts = [side.texts() for side in sides]
+        source, target = (
+            Side(f"{name} {what}", str(path), own, numbers) for what, own in zip(SIDES, texts, strict=True)
+        )
+        message = f"{name}: {bad.count} of {total} rows that cannot be read"
+        findings = _undecodable(name, undecodable, total), _complain("bad_rows", bad, total, message)
+        return PairSet(name, source, target, (*findings[0], *findings[1]))
+
+    def _parsed(
+        self, files: corpus.Files, undecodable: Complaints, bad: Complaints
+    ) -> Iterator[tuple[int, Row | None]]:
+        """The rows of a file; none for one that cannot be read, and for a line that names columns."""
+        keys, path = (self.config.source_keys, self.config.target_key), files.paths[0]
+        lines = records_of(path, [*keys[0], keys[1]]) if files.kind == "dataset" else self._lines(path, undecodable)
+        layout: Layout | None = None
+        for number, line in enumerate(lines, start=1):
+            row = None
             try:
-                lines.append(corpus.decode_line(raw, str(path), number))
+                if isinstance(line, dict):
+                    row = row_of(line, keys, f"{path}:{number}")
+                elif files.kind == "jsonl":
+                    row = parse_json(line, keys, f"{path}:{number}")
+                elif layout is None:
+                    layout = find_columns(self.config.source_columns, self.config.target_column, line, f"{path}:1")
+                    row = None if layout.header else parse_tsv(line, layout, f"{path}:1")
+                else:
+                    row = parse_tsv(line, layout, f"{path}:{number}")
             except DataError as error:
-                complaints.append(str(error))
-                lines.append(raw.decode("utf-8", errors="backslashreplace"))
-    return lines, complaints
+                bad.add(str(error))
+            yield number, row
+            if files.kind == "tsv" and layout is None:  # the columns are not there: no line has them
+                return
 
 
-def _read_rows(name: str, files: corpus.Files, config: DataConfig) -> PairSet:
-    """Read a TSV or JSONL file; rows that cannot be read are complaints and stand in no side."""
-    path = files.paths[0]
-    lines, undecodable = _read_side(path)
-    rows: list[tuple[int, Row]] = []
-    complaints = []
-    try:
-        first = lines[0] if lines else ""
-        names = (config.source_columns, config.target_column)
-        layout = find_columns(*names, first, f"{path}:1") if files.kind == "tsv" else None
-    except DataError as error:
-        layout, complaints, lines = None, [str(error)], []
-    for number, line in enumerate(lines, start=1):
-        try:
-            if layout is None or number > layout.header:
-                rows.append((number, _parse(line, layout, config, f"{path}:{number}")))
-        except DataError as error:
-            complaints.append(str(error))
-    numbers = [number for number, _ in rows]
-    source = Side(f"{name} source", str(path), [row.source for _, row in rows], numbers)
-    target = Side(f"{name} target", str(path), [row.target for _, row in rows], numbers)
-    message = f"{name}: {len(complaints)} of {len(lines)} rows that cannot be read"
-    bad = _complain("bad_rows", complaints, len(lines), message)
-    return PairSet(name, source, target, (*_undecodable(name, undecodable, len(lines)), *bad))
+def _complain(kind: str, complaints: Complaints, total: int, message: str) -> list[Finding]:
+    return (
+        [Finding(kind, "error", complaints.count, total, message, tuple(complaints.first))] if complaints.count else []
+    )
 
 
-def _parse(line: str, layout: Layout | None, config: DataConfig, where: str) -> Row:
-    if layout is not None:
-        return parse_tsv(line, layout, where)
-    return parse_json(line, (config.source_keys, config.target_key), where)
-
-
-def _complain(kind: str, complaints: Sequence[str], total: int, message: str) -> list[Finding]:
-    examples = tuple(complaints[:EXAMPLES])
-    return [Finding(kind, "error", len(complaints), total, message, examples)] if complaints else []
-
-
-def _undecodable(name: str, complaints: Sequence[str], total: int) -> list[Finding]:
-    return _complain("undecodable", complaints, total, f"{name}: {len(complaints)} of {total} lines that are not UTF-8")
+def _undecodable(name: str, complaints: Complaints, total: int) -> list[Finding]:
+    return _complain(
+        "undecodable", complaints, total, f"{name}: {complaints.count} of {total} lines that are not UTF-8"
+    )
 
 
 def _unequal(name: str, source: Side, target: Side) -> list[Finding]:
@@ -141,21 +205,23 @@ def _unequal(name: str, source: Side, target: Side) -> list[Finding]:
     return [Finding("line_counts", "error", abs(counts[0] - counts[1]), max(counts), f"{name}: {message}", ())]
 
 
-def check_set(pairs: PairSet) -> tuple[SetSummary, list[Finding]]:
+def check_set(pairs: PairSet, tell: Tell = silent) -> tuple[SetSummary, list[Finding]]:
     """Check one set by itself."""
-    kept = pairs.kept()
-    findings = [*pairs.findings, *check_characters(pairs.source), *check_characters(pairs.target)]
-    findings += [*check_blank(pairs, kept), *check_repeats(pairs, kept), *check_contents(pairs, kept)]
-    findings += check_lengths(pairs, kept)
-    skipped = len(pairs.source.lines) - len(kept) if pairs.parallel else 0
-    return SetSummary(pairs.name, len(kept), skipped, summarise(pairs.source), summarise(pairs.target)), findings
+    total, kept = len(pairs.source.lines), int(pairs.whole.sum())
+    findings = list(pairs.findings)
+    for side in (pairs.source, pairs.target):
+        tell(f"{side.label}: characters", len(side.lines), None)
+        findings += check_characters(side)
+    tell(f"{pairs.name}: pairs", total, None)
+    findings += [*check_blank(pairs), *check_repeats(pairs), *check_contents(pairs), *check_lengths(pairs)]
+    skipped = total - kept if pairs.parallel else 0
+    return SetSummary(pairs.name, kept, skipped, summarise(pairs.source), summarise(pairs.target)), findings
 
 
 def summarise(side: Side) -> SideSummary:
     """Count lengths and characters of a side."""
-    lines = [line for line in side.lines if not is_blank(line)]
-    unit = length_unit(lines)
-    sizes = lengths(lines, unit)
-    middle, longest = (int(np.median(sizes)), int(sizes.max())) if lines else (0, 0)
+    unit = length_unit(line for line in side.lines if not is_blank(line))
+    sizes = lengths((line for line in side.lines if not is_blank(line)), unit)
+    middle, longest = (int(np.median(sizes)), int(sizes.max())) if len(sizes) else (0, 0)
     by_script = scripts(side.counts)
     return SideSummary(side.name, len(side.lines), unit, int(sizes.sum()), middle, longest, len(side.counts), by_script)
