@@ -118,6 +118,24 @@ def test_stopped_and_gone_on_is_never_stopped(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("asked", [True, False], ids=["prepared", "unasked"])
+def test_two_processes_read_one_prepared_corpus(asked, tmp_path):
+    """What the first has prepared the second finds; both together are one with twice the batches."""
+    given = SMALL | write_data(tmp_path) | {"dropout": 0, "max-updates": 4}
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    ran = trained(1, alone, given | {"accum-count": 2}, numbers="float64")
+    more: dict[str, object] = {"prepare-above": 1}
+    if asked:
+        out = tmp_path / "prepared"
+        works("data", "prepare", *flags(write_data(tmp_path) | {"tokenizer": "word", "out": out}))
+        given, more = {name: value for name, value in given.items() if "tsv" not in name}, {"prepared": out}
+    ran += trained(2, together, given | more, numbers="float64")
+    assert [code for code, *_ in ran] == [0, 0, 0], ran
+    assert (together / "prepared").is_dir() is not asked
+    assert distance(weights(together), weights(alone)) < 1e-9
+
+
+@pytest.mark.slow
 def test_where_one_dies_all_end_and_the_same_command_goes_on(tmp_path):
     given = SMALL | write_data(tmp_path) | {"max-updates": 100_000, "epochs": 100_000, "valid-every": 5}
     folder = tmp_path / "model"

@@ -18,8 +18,8 @@ T = TypeVar("T")
 class Items(NamedTuple):
     """Item by item; groups, clusters and values are empty lists where none were named."""
 
-    lines: list[int]  # of the files, from 1
-    sources: list[str]
+    lines: Sequence[int]  # of the files, from 1
+    sources: Sequence[str]
     references: list[list[str]]
     groups: list[str]
     clusters: list[str]
@@ -162,5 +162,5 @@ def _merged(items: Items) -> Items:
     )
 
 
-def _at(column: list[T], places: Sequence[int]) -> list[T]:
+def _at(column: Sequence[T], places: Sequence[int]) -> list[T]:
     return [column[place] for place in places] if column else []

@@ -1,6 +1,6 @@
 """Lines as they arrive: what a pipe or a terminal has given so far is handed on at once.
 
-The line contract is that of `mirada.data.corpus`. What is read together is what one read gives: all that is there,
+The line contract is that of `mirada.data.lines`. What is read together is what one read gives: all that is there,
 up to BLOCK bytes, and it waits only where there is no whole line yet. So someone who types sees an answer after every
 line, and a file or a busy pipe still fills whole batches.
 """
@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
-from mirada.data.corpus import BOM, LONGEST_LINE, UNREADABLE, decode_line, too_long, unreadable
+from mirada.data.lines import BOM, LONGEST_LINE, UNREADABLE, decode_line, too_long, unreadable
 from mirada.errors import DataError
 
 BLOCK = 1 << 18  # bytes asked for at once; a pipe holds fewer

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from itertools import accumulate, chain
 from multiprocessing import get_context, parent_process
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -182,7 +183,12 @@ def _begin_worker() -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     parent = parent_process()
     if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(process: Any) -> None:
+    process.join()
+    os._exit(1)
 
 
 def encode_shard(folder: Path, data: DataConfig, pairs: int, number: int) -> ShardSize:
@@ -190,7 +196,8 @@ def encode_shard(folder: Path, data: DataConfig, pairs: int, number: int) -> Sha
     source = load_source(folder / TOKENIZERS[0], data.source_tokenizer or "")
     target = Tokenizer.load(folder / TOKENIZERS[1], data.target_tokenizer or "")
     shards = Shards([texts_path(folder, number)], [pairs])
-    texts = Corpus(*(MappedTexts(shards, side) for side in SIDES), range(pairs), [], "")
+    sources, targets = (MappedTexts(shards, side) for side in SIDES)
+    texts = Corpus(sources, targets, range(pairs), [], "")
     rows = [_Rows(len(source)), _Rows(len(target))]
     cut = 0
     for own in preparing.parts(texts):

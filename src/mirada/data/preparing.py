@@ -77,7 +77,8 @@ def choose(data: DataConfig, corpora: Corpora) -> Choices:
         source: tuple[Choice, ...] = (both,)
         target = both
     else:
-        parts = [split_parts(some(corpus.sources), count) if "auto" in kinds else [[]] * count for corpus in corpora]
+        none: list[list[str]] = [[]] * count
+        parts = [split_parts(some(corpus.sources), count) if "auto" in kinds else none for corpus in corpora]
         given_kinds = kinds if len(kinds) == count else kinds * count
         source = tuple(_choose(kind, *columns) for kind, *columns in zip(given_kinds, *parts, strict=True))
         target = _choose(data.target_tokenizer or data.tokenizer, train.targets, dev.targets)

@@ -76,5 +76,5 @@ class Chosen(Sequence[str]):
 
     def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
-            return [self._texts[row] for row in self._rows[index]]
-        return self._texts[self._rows[index]]
+            return [self._texts[row] for row in self._rows[index].tolist()]
+        return self._texts[int(self._rows[index])]

@@ -63,9 +63,9 @@ def _batches(file: Path, keys: Sequence[str]) -> Iterator[Any]:
     """Record batches of a file with the columns wanted."""
     pyarrow = arrow()
     if _kind(file) == "Parquet":
-        import pyarrow.parquet
+        from pyarrow.parquet import ParquetFile
 
-        with pyarrow.parquet.ParquetFile(file) as table:
+        with ParquetFile(file) as table:
             columns = _columns(file, table.schema_arrow.names, keys)
             yield from table.iter_batches(TOGETHER, columns=columns)
         return

@@ -22,7 +22,7 @@ class Hypotheses:
 
     hypotheses: list[str]
     references: list[list[str]]
-    sources: list[str] = field(default_factory=list)
+    sources: Sequence[str] = field(default_factory=list)
     lists: list[list[str]] = field(default_factory=list)  # the n best outputs of each item, best first
     values: list[list[str]] = field(default_factory=list)  # the strings that each output must hold
     groups: list[str] = field(default_factory=list)  # such as the task of each item

@@ -60,7 +60,8 @@ def _drawn(source: int, target: int, *, copies: bool) -> Encoded:
 def check(loaded: Loaded, engine: Engine, pairs: Encoded, precision: Precision) -> float:
     """How far the log-probabilities of the pairs' targets are from torch's. Raises ConfigError if that is too far."""
     by_torch = [one.token_log_probabilities for one in force(loaded.model, pairs, torch.device("cpu"))]
-    by_graph = [log_p for log_p, _ in runtime_force(engine, pairs.sources, pairs.targets, pairs.copies or ())]
+    sources, targets = ([list(row) for row in side] for side in (pairs.sources, pairs.targets))
+    by_graph = [log_p for log_p, _ in runtime_force(engine, sources, targets, pairs.copies or ())]
     expected, found = (np.array(list(itertools.chain.from_iterable(rows))) for rows in (by_torch, by_graph))
     if pairs.copies is not None:
         expected, found = np.maximum(expected, SMALLEST), np.maximum(found, SMALLEST)

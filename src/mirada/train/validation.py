@@ -69,7 +69,7 @@ def draw_sample(dev: Encoded, texts: Corpus, *, count: int, seed: int) -> Sample
     firsts = [group[0] for group in chosen]
     copies = [dev.copies[place] if dev.copies else [] for place in firsts]
     own = [dev.own[place] if dev.own else {} for place in firsts]
-    return Sample([dev.sources[place] for place in firsts], references, copies, own)
+    return Sample([list(dev.sources[place]) for place in firsts], references, copies, own)
 
 
 def dev_metrics(

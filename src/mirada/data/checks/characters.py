@@ -65,18 +65,19 @@ class Hit(NamedTuple):
 Item = TypeVar("Item")
 
 
-class Counted(NamedTuple, Generic[Item]):
+@dataclass(frozen=True)
+class Tally(Generic[Item]):
     """How many there are of something, and the first of them: that is all a report shows, however many there are."""
 
     count: int
     first: list[Item]
 
 
-def counted(items: Iterable[Item]) -> Counted[Item]:
+def counted(items: Iterable[Item]) -> Tally[Item]:
     """Go through them all, and keep the first."""
     rest = iter(items)
     first = list(islice(rest, EXAMPLES))
-    return Counted(len(first) + sum(1 for _ in rest), first)
+    return Tally(len(first) + sum(1 for _ in rest), first)
 
 
 def excerpt(line: str, column: int = 0) -> str:
@@ -92,7 +93,7 @@ def cite(side: Side, hits: Sequence[Hit]) -> tuple[str, ...]:
     return tuple(f"{side.where(row)}: {excerpt(side.lines[row], column)}" for row, column in hits)
 
 
-def found(side: Side, kind: str, severity: Severity, hits: Counted[Hit], message: str) -> list[Finding]:
+def found(side: Side, kind: str, severity: Severity, hits: Tally[Hit], message: str) -> list[Finding]:
     """Make a finding on lines of a side, `N of M lines …` with `message` after it, or none if there are no hits."""
     total = len(side.lines)
     text = f"{side.label}: {hits.count} of {total} lines {message}"
@@ -212,7 +213,7 @@ def _script_mix(side: Side) -> list[Finding]:
         if match and name != main:
             leading[name] += 1
             first += [Hit(row, match.start())] * (len(first) < EXAMPLES)
-    hits = Counted(leading.total(), first)
+    hits = Tally(leading.total(), first)
     tally = ", ".join(f"{name} {n}" for name, n in leading.most_common())
     return found(side, "script_mix", "warning", hits, f"not mainly {main}, as the rest are: {tally}")
 

@@ -7,10 +7,10 @@ stand in train. The rest is a warning, or a note where it is often meant so.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from mirada.errors import DataError
 
 SIDES = ("source", "target")
 OFTEN = 10_000  # lines between words of progress
+Found = TypeVar("Found")
 
 
 def check_corpus(
@@ -94,6 +95,14 @@ class Complaints:
         """Add one."""
         self.count += 1
         self.first += [complaint] * (self.count <= EXAMPLES)
+
+    def heard(self, read: Callable[..., Found], *arguments: Any) -> Found | None:
+        """What `read` makes of these arguments, or nothing and one complaint more."""
+        try:
+            return read(*arguments)
+        except DataError as error:
+            self.add(str(error))
+            return None
 
 
 class Reader(NamedTuple):
@@ -164,25 +173,22 @@ class Reader(NamedTuple):
     ) -> Iterator[tuple[int, Row | None]]:
         """The rows of a file; none for one that cannot be read, and for a line that names columns."""
         keys, path = (self.config.source_keys, self.config.target_key), files.paths[0]
-        lines = records_of(path, [*keys[0], keys[1]]) if files.kind == "dataset" else self._lines(path, undecodable)
+        if files.kind == "dataset":
+            records = enumerate(records_of(path, [*keys[0], keys[1]]), start=1)
+            yield from ((n, bad.heard(row_of, record, keys, f"{path}:{n}")) for n, record in records)
+            return
         layout: Layout | None = None
-        for number, line in enumerate(lines, start=1):
-            row = None
-            try:
-                if isinstance(line, dict):
-                    row = row_of(line, keys, f"{path}:{number}")
-                elif files.kind == "jsonl":
-                    row = parse_json(line, keys, f"{path}:{number}")
-                elif layout is None:
-                    layout = find_columns(self.config.source_columns, self.config.target_column, line, f"{path}:1")
-                    row = None if layout.header else parse_tsv(line, layout, f"{path}:1")
-                else:
-                    row = parse_tsv(line, layout, f"{path}:{number}")
-            except DataError as error:
-                bad.add(str(error))
-            yield number, row
-            if files.kind == "tsv" and layout is None:  # the columns are not there: no line has them
-                return
+        for number, line in enumerate(self._lines(path, undecodable), start=1):
+            where = f"{path}:{number}"
+            if files.kind == "jsonl":
+                yield number, bad.heard(parse_json, line, keys, where)
+                continue
+            if layout is None:
+                columns = self.config.source_columns, self.config.target_column
+                layout = bad.heard(find_columns, *columns, line, where)
+                if layout is None:  # the columns are not there: no line has them
+                    return
+            yield number, None if layout.header and number == 1 else bad.heard(parse_tsv, line, layout, where)
 
 
 def _complain(kind: str, complaints: Complaints, total: int, message: str) -> list[Finding]:

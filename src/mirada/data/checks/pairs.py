@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from mirada.data.checks.characters import (
     EXAMPLES,
-    Counted,
     Hit,
     Side,
+    Tally,
     cite,
     counted,
     excerpt,
@@ -72,12 +72,12 @@ class PairSet:
             yield from compress(rows, self.whole)
 
 
-def counted_rows(rows: Sizes) -> Counted[int]:
+def counted_rows(rows: Sizes) -> Tally[int]:
     """How many rows, and the first."""
-    return Counted(len(rows), rows[:EXAMPLES].tolist())
+    return Tally(len(rows), rows[:EXAMPLES].tolist())
 
 
-def found_pairs(pairs: PairSet, kind: str, severity: Severity, rows: Counted[int], message: str) -> list[Finding]:
+def found_pairs(pairs: PairSet, kind: str, severity: Severity, rows: Tally[int], message: str) -> list[Finding]:
     """Make a finding on rows of a set, `N of M pairs …` with `message` after it, or none if there are no rows."""
     first = [(pairs.source.where(row), pairs.source.lines[row], pairs.target.lines[row]) for row in rows.first]
     examples = tuple(f"{where}: {excerpt(source)} → {excerpt(target)}" for where, source, target in first)
@@ -91,7 +91,8 @@ def check_blank(pairs: PairSet) -> list[Finding]:
     if not pairs.parallel:
         return []
     total, left_out = len(pairs.source.lines), np.flatnonzero(~pairs.whole).astype(np.int32)
-    blank = np.array([is_blank(pairs.source.lines[row]) == is_blank(pairs.target.lines[row]) for row in left_out], bool)
+    sides = ((pairs.source.lines[row], pairs.target.lines[row]) for row in left_out.tolist())
+    blank: Mask = np.fromiter((is_blank(source) == is_blank(target) for source, target in sides), np.bool_)
     rows = np.concatenate((left_out[~blank], left_out[blank]))  # cite first what lost a text
     message = f"with a blank side, left out ({np.count_nonzero(~blank)} with text on the other side)"
     findings = found_pairs(pairs, "blank_side", "warning", counted_rows(rows), message)
@@ -182,7 +183,7 @@ def _measure(side: Side, whole: Mask) -> tuple[str, Sizes]:
 def _long_lines(side: Side, rows: Sizes, sizes: Sizes, unit: str) -> list[Finding]:
     limit = np.exp(fences(np.log(sizes))[1])
     hits = counted_rows(rows[sizes > limit])
-    places = Counted(hits.count, [Hit(row) for row in hits.first])
+    places = Tally(hits.count, [Hit(row) for row in hits.first])
     return found(side, "long_lines", "warning", places, f"far longer than the rest (more than {limit:.0f} {unit})")
 
 

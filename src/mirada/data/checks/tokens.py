@@ -72,8 +72,8 @@ def _sets(data: DataConfig, train: PairSet, dev: PairSet | None, seed: int) -> t
 
 
 def _taken(pairs: PairSet, rows: Sizes, more: str = "") -> Taken:
-    sides = [Chosen(side.lines, rows) for side in (pairs.source, pairs.target)]
-    return Taken(pairs, rows, Corpus(*sides, range(len(rows)), [], f"{pairs.source.name}{more}"))
+    sources, targets = (Chosen(side.lines, rows) for side in (pairs.source, pairs.target))
+    return Taken(pairs, rows, Corpus(sources, targets, range(len(rows)), [], f"{pairs.source.name}{more}"))
 
 
 def _check_lengths(data: DataConfig, taken: Taken, tokenizers: preparing.Tokenizers, tell: Tell) -> list[Finding]:
