@@ -42,11 +42,24 @@ def greedy(logits: Callable[[str, list[int]], Any], source: str, *, start: int, 
     return written[1:] if written[-1] == end else written[1 : LIMIT + 1]
 
 
-def write_expected(folder: Path, rows: Callable[[str, str], dict[str, Any]], *, most: int = 50) -> None:
-    """What a toolkit says about some pairs: `rows` gives log-probabilities and the greedy output of one."""
+def until_outputs_differ(folder: Path, shake: Callable[[int], None], rows: Callable[[str, str], Any]) -> None:
+    """Write what a toolkit says of the first random weights with which outputs say something of the sources."""
+    for seed in range(1, 100):
+        shake(seed)
+        if write_expected(folder, rows) > 14:
+            return
+    raise SystemExit(f"{folder}: no seed makes outputs that differ")
+
+
+def write_expected(folder: Path, rows: Callable[[str, str], dict[str, Any]], *, most: int = 50) -> int:
+    """What a toolkit says about some pairs: `rows` gives log-probabilities and the greedy output of one.
+
+    Returns how many different outputs there are.
+    """
     pairs = []
     for source, target in sentences(2, most):
         tokens = {"source_tokens": [*source.split(), "</s>"], "target_tokens": [*target.split(), "</s>"]}
         pairs.append({"source": source, "target": target, **tokens, **rows(source, target)})
     text = json.dumps({"limit": LIMIT, "pairs": pairs}, ensure_ascii=False, separators=(",", ":"))
     (folder / "expected.json").write_text(text.replace('},{"source"', '},\n{"source"') + "\n", encoding="utf-8")
+    return len({tuple(pair["greedy"]) for pair in pairs})

@@ -10,10 +10,12 @@ from mirada.cli.flags import Parser
 EPILOG = """examples:
   mirada import opus-mt-en-es --out runs/opus
   mirada import model_step_20000.pt --out runs/onmt
+  mirada import models/rnn_small --out runs/joey
   echo "How are you?" | mirada translate runs/opus
 
 What can be imported: a folder of Hugging Face's MarianMTModel (config.json, model.safetensors or pytorch_model.bin,
-source.spm, target.spm, vocab.json); a checkpoint of OpenNMT-py 3 (FILE.pt; recurrent systems, and the Transformer).
+source.spm, target.spm, vocab.json); a checkpoint of OpenNMT-py 3 (FILE.pt); a folder of JoeyNMT 2 (config.yaml,
+best.ckpt, src_vocab.txt, trg_vocab.txt). Of both recurrent systems and the Transformer.
 Nothing in it is executed, and the toolkit need not be installed.
 """
 

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mirada.errors import ModelFolderError
+from mirada.importing.joeynmt import read_joey
 from mirada.importing.marian import read_marian
 from mirada.importing.opennmt_py import read_opennmt
 from mirada.importing.pickles import read_pickle
 from mirada.importing.write import Imported
 
-KNOWN = "config.json of Hugging Face's MarianMTModel, or a checkpoint of OpenNMT-py 3"
+KNOWN = (
+    "config.json of Hugging Face's MarianMTModel, a checkpoint of OpenNMT-py 3, or config.yaml and best.ckpt of "
+    "JoeyNMT 2"
+)
 
 
 def read_model(path: Path) -> Imported:
@@ -24,6 +28,8 @@ def read_model(path: Path) -> Imported:
         return read_marian(path)
     if path.is_dir() and (path / "config.yaml").is_file() and (path / "model.safetensors").is_file():
         raise ModelFolderError(f"{path}: is a model folder of mirada already")
+    if (path / "config.yaml").is_file():
+        return read_joey(path)
     raise _unknown(path)
 
 

@@ -19,7 +19,7 @@ from mirada.importing import recurrent, transformers
 from mirada.importing.files import Tensors, ToolkitOptions
 from mirada.importing.recurrent import Shape
 from mirada.importing.transformers import Names, Ties, Weights
-from mirada.importing.words import WordList, how_texts_are_cut, read_words, word_tokenizer
+from mirada.importing.words import Sides, WordList, how_texts_are_cut, read_words, word_tokenizer
 from mirada.importing.write import Imported
 from mirada.models.embedding import Places
 
@@ -122,7 +122,7 @@ def _tensors(path: Path, content: Mapping[str, Any]) -> Tensors:
     return Tensors(path, {**model, **{f"generator.{name}": value for name, value in generator.items()}})
 
 
-def _embedded(tensors: Tensors, sides: tuple[WordList, WordList], widths: tuple[int, int]) -> tuple[Any, Any]:
+def _embedded(tensors: Tensors, sides: Sides, widths: tuple[int, int]) -> tuple[Any, Any]:
     source, target = (
         tensors.take(EMBEDDED.format(side), len(words.listed), width)
         for side, words, width in zip(("encoder", "decoder"), sides, widths, strict=True)
@@ -130,7 +130,7 @@ def _embedded(tensors: Tensors, sides: tuple[WordList, WordList], widths: tuple[
     return source, target
 
 
-def _ties(settings: ToolkitOptions, tables: tuple[Any, Any], output: Any, sides: tuple[WordList, WordList]) -> Ties:
+def _ties(settings: ToolkitOptions, tables: tuple[Any, Any], output: Any, sides: Sides) -> Ties:
     """What is one and the same, as the options say and the numbers are."""
     shared = settings.flag("share_embeddings") and sides[0].listed == sides[1].listed
     softmax = settings.flag("share_decoder_embeddings")
@@ -139,9 +139,7 @@ def _ties(settings: ToolkitOptions, tables: tuple[Any, Any], output: Any, sides:
     )
 
 
-def _transformer(
-    tensors: Tensors, settings: ToolkitOptions, sides: tuple[WordList, WordList]
-) -> tuple[dict[str, Any], Weights]:
+def _transformer(tensors: Tensors, settings: ToolkitOptions, sides: Sides) -> tuple[dict[str, Any], Weights]:
     settings.only(ONLY_TRANSFORMER)
     width = settings.equal("enc_hid_size", "dec_hid_size", "src_word_vec_size", "tgt_word_vec_size")
     kind = settings.one_of(
@@ -180,9 +178,7 @@ def _transformer(
     return options, transformers.reordered(found, transformers.from_halves(width)) if halves else found
 
 
-def _recurrent(
-    tensors: Tensors, settings: ToolkitOptions, sides: tuple[WordList, WordList]
-) -> tuple[dict[str, Any], Weights]:
+def _recurrent(tensors: Tensors, settings: ToolkitOptions, sides: Sides) -> tuple[dict[str, Any], Weights]:
     settings.only(ONLY_RECURRENT)
     both = settings.one_of("encoder_type", {"rnn": False, "brnn": True}, "rnn")
     settings.one_of("decoder_type", {"rnn": "rnn", "ifrnn": "rnn"}, "rnn")

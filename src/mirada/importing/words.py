@@ -33,6 +33,9 @@ class WordList(NamedTuple):
     rows: Tensor  # [V] where each entry stands in the list
 
 
+Sides = tuple[WordList, WordList]  # the source's and the target's
+
+
 def read_words(path: Path, listed: Sequence[object], special: Mapping[str, object]) -> WordList:
     """Put a list in mirada's order; `special` gives the rows of <unk>, <pad>, <s> and </s>.
 
