@@ -121,8 +121,8 @@ def _ties(model: ToolkitOptions, tables: tuple[Tensor, Tensor], output: Tensor, 
 
 def _transformer(tensors: Tensors, model: ToolkitOptions, sides: Sides) -> Found:
     encoder, decoder = model.under("encoder"), model.under("decoder")
-    for side in (encoder, decoder):
-        side.only({"alpha": 1.0})
+    encoder.only({"alpha": 1.0})
+    decoder.only({"alpha": 1.0})
     both = _flat(model)
     width = both.equal("encoder.hidden_size", "decoder.hidden_size")
     norm = encoder.one_of("layer_norm", {"pre": "pre", "post": "post"})
