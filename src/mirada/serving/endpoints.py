@@ -70,12 +70,12 @@ async def translate(request: Request, body: TranslateRequest) -> Response:
     engine = await service.engine(name)
     options = service.options(engine, body.model_dump())
     _check_attention(engine, body.with_attention, options.replace_unk)
-    tokens = await service.check_texts(engine, texts)
+    await service.check_texts(engine, texts)
     wanted = _wanted(texts, body.prefix)
     log_texts = {"sources": texts} if service.settings.log_texts else {}
-    log_fields(request, {"model": name, "texts": len(texts), "tokens": tokens, **log_texts})
+    log_fields(request, {"model": name, "texts": len(texts), **log_texts})
     found = await service.translations(request, name, wanted, options, with_attention=body.with_attention)
-    service.count(name, tokens, found)
+    service.count(name, found)
     flags = {"with_scores": body.with_scores, "with_attention": body.with_attention}
     translations = [
         TranslationAnswer.model_construct(
@@ -113,9 +113,9 @@ async def score(request: Request, body: ScoreRequest) -> Response:
         raise RefusedError(422, f"target: expected one for each of {len(sources)} sources, got {len(targets)}")
     engine = await service.engine(name)
     _check_attention(engine, body.with_attention, replaces=False)
-    tokens = await service.check_texts(engine, sources, field="source")
+    await service.check_texts(engine, sources, field="source")
     _check_targets(engine, targets, service.settings.max_tokens)
-    log_fields(request, {"model": name, "texts": len(sources), "tokens": tokens})
+    log_fields(request, {"model": name, "texts": len(sources)})
     found = await service.aside(
         request, name, lambda engine: engine.translator.score(sources, targets, with_attention=body.with_attention)
     )
@@ -165,10 +165,10 @@ async def _traces(request: Request, body: ExplainRequest) -> list[dict[str, Any]
     name = service.shelf.name(body.model)
     engine = await service.engine(name)
     options = service.options(engine, body.model_dump())
-    tokens = await service.check_texts(engine, [body.text])
+    await service.check_texts(engine, [body.text])
     _check_targets(engine, [body.reference or "", body.force or ""], service.settings.max_tokens)
     edits = edits_of(body)
-    log_fields(request, {"model": name, "tokens": tokens})
+    log_fields(request, {"model": name})
     return await service.aside(
         request, name, lambda engine: traces(engine.translator, body, options=options, edits=edits)
     )

@@ -50,11 +50,11 @@ async def libre_translate(request: Request, body: LibreRequest) -> Response:
     own = engine.translator.config.search
     beam = {"beam_size": max(own.beam_size, body.alternatives + 1), "n_best": body.alternatives + 1}
     options = service.options(engine, beam if body.alternatives else {"n_best": 1})
-    tokens = await service.check_texts(engine, texts, field="q")
-    log_fields(request, {"model": name, "texts": len(texts), "tokens": tokens})
+    await service.check_texts(engine, texts, field="q")
+    log_fields(request, {"model": name, "texts": len(texts)})
     wanted = [Wanted(text, "", number) for number, text in enumerate(texts)]
     found = await service.translations(request, name, wanted, options, with_attention=False)
-    service.count(name, tokens, found)
+    service.count(name, found)
     best, others = [outputs[0].text for outputs in found], [[one.text for one in outputs[1:]] for outputs in found]
     one = isinstance(body.q, str)
     answer = LibreAnswer(translatedText=best[0] if one else best)

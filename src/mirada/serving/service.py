@@ -23,6 +23,8 @@ from mirada.translator import Translation
 
 Result = TypeVar("Result")
 LETTERS = 64  # characters a token, at most: a longer text is refused before it is read
+REMEMBERED = 1000  # different options of requests
+MARKS = 2  # tokens that a tokeniser may add which are no part of the text
 SLOW = 4000  # characters from which on tokenising is done beside the event loop
 
 
@@ -31,6 +33,7 @@ class Service:
 
     def __init__(self, shelf: Shelf, settings: ServeConfig, metrics: Metrics):
         self.shelf, self.settings, self.metrics = shelf, settings, metrics
+        self._options: dict[tuple[SearchConfig, tuple[tuple[str, Any], ...]], SearchConfig] = {}
 
     async def engine(self, name: str) -> Engine:
         """The engine of a model, loaded beside the event loop if need be."""
@@ -39,10 +42,17 @@ class Service:
 
     def options(self, engine: Engine, values: Mapping[str, Any]) -> SearchConfig:
         """The model's own search options with those of a request; raises MiradaError beyond the limits."""
-        known = SearchConfig.model_fields
+        known, own = SearchConfig.model_fields, engine.translator.config.search
         given = {key: value for key, value in values.items() if key in known and value is not None}
-        own, limits = engine.translator.config.search, self.settings
-        options = changed(own, given)
+        asked = (own, tuple(sorted(given.items())))
+        if asked not in self._options:  # most requests want what others want: to check it takes as long as to queue it
+            if len(self._options) >= REMEMBERED:
+                self._options.clear()
+            self._options[asked] = self._checked(own, given)
+        return self._options[asked]
+
+    def _checked(self, own: SearchConfig, given: Mapping[str, Any]) -> SearchConfig:
+        options, limits = changed(own, given), self.settings
         for name in ("beam_size", "n_best"):
             if getattr(options, name) > limits.max_beam_size:
                 raise RefusedError(
@@ -53,8 +63,11 @@ class Service:
                 raise RefusedError(422, f"{name}: expected at most {limits.max_tokens}, got {getattr(options, name)}")
         return changed(options, {"max_input_length": limits.max_tokens})
 
-    async def check_texts(self, engine: Engine, texts: Sequence[str], *, field: str = "text") -> int:
-        """Raise RefusedError for too many texts, or one with too many tokens; returns the number of tokens."""
+    async def check_texts(self, engine: Engine, texts: Sequence[str], *, field: str = "text") -> None:
+        """Raise RefusedError for too many texts, or one with too many tokens.
+
+        A token has a character at least, so most texts need not be cut into tokens to be known as short enough.
+        """
         most, limit = self.settings.max_texts, self.settings.max_tokens
         if len(texts) > most:
             raise RefusedError(422, f"{field}: expected at most {most} texts, got {len(texts)}; use several requests")
@@ -63,13 +76,13 @@ class Service:
                 raise RefusedError(
                     422, f"{field} {number}: expected at most {limit} tokens, got {len(text)} characters"
                 )
+        long = {number: text for number, text in enumerate(texts, start=1) if len(text) + MARKS > limit}
         pieces = engine.translator.source_tokenizer.pieces
-        small = sum(map(len, texts)) < SLOW
-        rows = pieces(texts) if small else await asyncio.to_thread(pieces, texts)
-        for number, row in enumerate(rows, start=1):
+        small = sum(map(len, long.values())) < SLOW
+        rows = pieces([*long.values()]) if small else await asyncio.to_thread(pieces, [*long.values()])
+        for number, row in zip(long, rows, strict=True):
             if len(row) > limit:
                 raise RefusedError(422, f"{field} {number}: expected at most {limit} tokens, got {len(row)}")
-        return sum(map(len, rows))
 
     async def submit(self, name: str, work: Callable[[Engine], Result]) -> Result:
         """Hand work to a model's engine; to the next one if it was replaced at this very moment."""
@@ -113,8 +126,9 @@ class Service:
                 waiting.cancel()
                 cancel(futures)
 
-    def count(self, name: str, read: int, outputs: Sequence[Sequence[Translation]]) -> None:
-        """Count the tokens of texts."""
+    def count(self, name: str, outputs: Sequence[Sequence[Translation]]) -> None:
+        """Count the tokens of texts that were read and written."""
+        read = sum(max(0, len(output.source_tokens) - 1) for found in outputs for output in found[:1])
         written = sum(len(output.tokens) for found in outputs for output in found[:1])
         self.metrics.tokens.labels(name, "source").inc(read)
         self.metrics.tokens.labels(name, "target").inc(written)

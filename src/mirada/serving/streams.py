@@ -85,7 +85,7 @@ async def _lines(service: Service, name: str, lines: list[str], options: SearchC
         while await _fill(service, name, options, coming, waiting):
             outputs = await _in_time(service, waiting[0].future)
             [found] = waiting.popleft().read(outputs)
-            service.count(name, max(0, len(found.source_tokens) - 1), [[found]])
+            service.count(name, [[found]])
             number += 1
             yield event("line", {"line": number, "text": found.text, "score": found.score, "finished": found.finished})
     finally:
