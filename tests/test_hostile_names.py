@@ -131,6 +131,7 @@ def test_no_command_lets_a_name_reach_the_terminal(folder: Path, name: str, monk
     small = {"cost_lengths": (3, 5), "cost_repeats": 2, "cost_width": 8, "cost_vocabulary": 20}
     monkeypatch.setattr(settings, "QUICK", settings.Settings(**small))
     monkeypatch.setattr(demo, "PAIRS", 40)
+    monkeypatch.setattr(demo, "HELD_OUT", 8)
     monkeypatch.setattr(demo, "SYSTEMS", {"bahdanau": demo.SYSTEMS["bahdanau"]})
     ran = COMMANDS[name](folder)
     assert "Traceback" not in ran.errors

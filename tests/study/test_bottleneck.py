@@ -17,7 +17,7 @@ from mirada.cli import main
 from mirada.data.corpus import Corpus
 from mirada.errors import ConfigError, DataError
 from mirada.evaluation.compare import Measured
-from mirada.study.bottleneck import cost, findings, forgetting, pairs, translation
+from mirada.study.bottleneck import cost, findings, forgetting, pairs, settings, translation
 from mirada.study.bottleneck.experiment import bottleneck
 from mirada.study.bottleneck.settings import BottleneckRequest
 from mirada.study.bottleneck.translation import Fall
@@ -58,14 +58,15 @@ def lengths_of(more_lost, less_kept=None, short=(60.0, 80.0)):
         {"name": name, "short": span(value, value - 1, value + 1), "long": span(9, 8, 10)}
         for name, value in zip(("classic-lstm-64", "luong-dot-64"), short, strict=True)
     ]
-    found = {"metric": "bleu", "limit": 20, "unit": "words", "systems": systems, "more_lost": span(*more_lost)}
+    sides = {"near": 8, "far": 25, "limit": 30}
+    found = {"metric": "bleu", **sides, "unit": "words", "systems": systems, "more_lost": span(*more_lost)}
     return found | ({"less_kept": span(*less_kept), "kept": [0.2, 0.6]} if less_kept else {})
 
 
 def test_the_sentence_about_lengths():
     falls = findings.lengths_finding(lengths_of((31.0, 28.5, 33.5)))
     assert falls == (
-        "From sources of up to 20 words to those of 21 to 40, bleu goes with classic-lstm-64 from 60.0 [59.0, 61.0] to "
+        "From sources of up to 8 words to those of 25 to 30, bleu goes with classic-lstm-64 from 60.0 [59.0, 61.0] to "
         "9.0 [8.0, 10.0] and luong-dot-64 from 80.0 [79.0, 81.0] to 9.0 [8.0, 10.0]: the classic system loses "
         "31.0 [28.5, 33.5] points more, as Bahdanau et al. (2015, figure 2) found."
     )
@@ -316,13 +317,26 @@ def test_the_sentence_about_cost():
 # --- the pairs -------------------------------------------------------------------------------------------------------
 
 
-def test_embedded_pairs_lie_on_both_sides_of_the_limit():
-    made = pairs.embedded(TINY, 6)
+@pytest.mark.parametrize("limit", range(2, 61))
+def test_short_and_long_sources_are_apart_and_both_seen_in_training(limit):
+    near, far, most = settings.bounds(limit)
+    assert 1 <= near < far <= most == limit
+
+
+def test_short_and_long_are_those_of_the_papers_figure():
+    assert settings.bounds(30) == (8, 25, 30)
+
+
+def test_a_small_worlds_test_pairs_are_short_long_and_any():
+    made = pairs.small_world(TINY, 12)
     sizes = [[len(source.split()) for source in corpus.sources] for corpus in made[:3]]
-    assert max(sizes[0]) <= 6
-    assert (len(sizes[0]), len(sizes[2])) == (TINY.pairs, 2 * TINY.tested)
-    assert all(size <= 6 for size in sizes[2][: TINY.tested])
-    assert all(6 < size <= 12 for size in sizes[2][TINY.tested :])
+    assert max(sizes[0]) <= 12
+    assert (len(sizes[0]), len(sizes[2])) == (TINY.pairs, 3 * TINY.tested)
+    near, far, rest = (sizes[2][i * TINY.tested :][: TINY.tested] for i in range(3))
+    assert all(size <= 4 for size in near)
+    assert all(10 <= size <= 12 for size in far)
+    assert all(4 < size < 10 or 12 < size <= 24 for size in rest)
+    assert max(rest) > 12
     assert not set(made.train.sources) & {*made.dev.sources, *made.test.sources}
 
 

@@ -14,12 +14,12 @@ from mirada.escape import terminal
 from mirada.files import expanded
 
 EPILOG = """examples:
-  mirada bottleneck --out runs/bottleneck              # the embedded corpus; about 20 minutes on two cores
-  mirada bottleneck --out runs/quick --quick           # about 3 minutes
+  mirada bottleneck --out runs/bottleneck --seeds 3    # a small world; about 15 minutes a seed on two cores
+  mirada bottleneck --out runs/quick --quick           # about 4 minutes
   mirada bottleneck --src train.en --tgt train.de --parts lengths,capacity --updates 4000 --out runs/en-de
 
 parts:
-  lengths     quality by source length, trained on sources of at most L words, tested to 2 L
+  lengths     quality by source length, trained on sources of at most L words: short ones, long ones, up to 2 L
   capacity    the classic system at growing widths against attention
   forgetting  which source positions survive, on copying and reversing random symbols
   cost        time and memory of one decoder step as the source grows, for each score function
@@ -64,15 +64,15 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         epilog=EPILOG,
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the runs and the report")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes: about 3 minutes")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes: about 4 minutes")
     parser.add_argument(
         "--parts", default="lengths,capacity,forgetting,cost", help="which experiments, by commas [all four]"
     )
     parser.add_argument("--attention", default="luong-general", help="the system with attention [luong-general]")
     parser.add_argument("--cell", choices=("lstm", "gru"), default="lstm", help="recurrent cell of all systems [lstm]")
     parser.add_argument("--length", type=int, metavar="L", help="longest source in training [by the pairs]")
-    parser.add_argument("--updates", type=int, help="updates of each training of the first two parts [2000]")
-    parser.add_argument("--pairs", type=int, help="training pairs of the embedded corpus [8000]")
+    parser.add_argument("--updates", type=int, help="updates of each training of the first two parts [1500]")
+    parser.add_argument("--pairs", type=int, help="training pairs of the small world [20000]")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each system [1]")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
     parser.add_argument("--resume", action="store_true", help="go on with the experiments that --out holds")

@@ -10,7 +10,7 @@ from mirada.files import expanded
 
 def run(arguments: Sequence[str]) -> int:
     """Train four small systems and show what they do."""
-    parser = Parser("demo", "Train four systems on the embedded English-Spanish corpus, translate, look at attention.")
+    parser = Parser("demo", "Train four systems on a small English-Spanish world, translate, look at attention.")
     parser.add_argument("--out", default="mirada-demo", help="folder for what is made [mirada-demo]")
     parser.add_argument("--seed", type=int, default=1, help="of everything random [1]")
     values = parser.read(arguments)

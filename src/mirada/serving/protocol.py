@@ -1,4 +1,4 @@
-"""HTTP/1.1 by uvicorn, with limits on how long the head of a request is, how slowly it comes, and its answer is read."""
+"""HTTP/1.1 by uvicorn, with limits on the length and the slowness of requests, and on how slowly answers are read."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import {candidates, headChoice, map, outputs, tree} from "./map.js";
 import {intervene} from "./intervene.js";
 import {share} from "./share.js";
 
-const EXAMPLES = ["How are you?", "The old man reads a red book.", "Where does the black cat sleep?", "My sister and her friends always buy fresh bread."];
+const EXAMPLES = ["How are you?", "Where is the small bird?", "The old doctor buys a red book.", "The old doctor buys a red book because this small girl sings in the garden and a black cat sleeps."];
 const address = new URLSearchParams(location.hash.slice(1));
 const stored = key => { try { return localStorage.getItem(key); } catch { return null; } };
 const store = (key, value) => { try { localStorage.setItem(key, value); } catch { /* a private window */ } };

@@ -20,18 +20,19 @@ UNFINISHED = "Nothing was found: the runs that it takes were not finished."
 
 
 def lengths_finding(results: Results) -> str:
-    """Does the classic system lose more quality than attention beyond the lengths of training?"""
+    """Does the classic system lose more quality than attention from short sources to long ones?"""
     if "more_lost" not in results:
         return UNFINISHED
     if weak := _hardly_learned(results):
         return weak
     classic, attention = results["systems"]
-    limit, metric = results["limit"], results["metric"]
+    metric = results["metric"]
     levels = " and ".join(
         f"{row['name']} from {_span(row['short'])} to {_span(row['long'])}" for row in (classic, attention)
     )
     opening = (
-        f"From sources of up to {limit} {results['unit']} to those of {limit + 1} to {2 * limit}, {metric} goes with "
+        f"From sources of up to {results['near']} {results['unit']} to those of {results['far']} to "
+        f"{results['limit']}, {metric} goes with "
     )
     return f"{opening}{levels}: {_lengths_verdict(results)}."
 

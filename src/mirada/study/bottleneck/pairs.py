@@ -11,10 +11,11 @@ from mirada.config.configfile import parse
 from mirada.data.corpus import Corpus, chosen_files, load_pairs, read_files
 from mirada.errors import DataError
 from mirada.evaluation import compare as arithmetic
-from mirada.study.bottleneck.settings import BottleneckRequest, Settings
+from mirada.study.bottleneck.settings import BottleneckRequest, Bounds, Settings, bounds
 from mirada.study.compare import items
 
 DEV = 200
+POOL = 15  # pairs drawn for the test, for each that is wanted of a kind
 
 
 def split_pairs(request: BottleneckRequest) -> tuple[items.Pairs, int]:
@@ -23,7 +24,7 @@ def split_pairs(request: BottleneckRequest) -> tuple[items.Pairs, int]:
     data = parse({"data": request.data}).data
     if chosen_files(data) is None:
         limit = request.length or settings.length
-        return embedded(settings, limit), limit
+        return small_world(settings, limit), limit
     train, dev = load_pairs(data, seed=1)
     test = parse({"data": request.test}, where="test pairs").data
     files = chosen_files(test)
@@ -41,27 +42,42 @@ def split_pairs(request: BottleneckRequest) -> tuple[items.Pairs, int]:
                 f"no {what} pairs with the lengths wanted (up to {limit}, and to {2 * limit} {unit}); change --length"
             )
     joined = _join([_first(corpus, settings.tested) for corpus in both])
+    _check_kinds(joined, unit, bounds(limit))
     notes = (f"trained on {len(kept[0])} of {len(train)} pairs: those whose source has at most {limit} {unit}",)
     return items.Pairs(kept[0], kept[1], joined, notes), limit
 
 
-def embedded(settings: Settings, limit: int) -> items.Pairs:
-    """Pairs of the grammar: short ones for training, dev and half of the test, longer ones for its other half."""
-    from mirada.corpora.grammar import AlignedPair, generate
+def _check_kinds(test: Corpus, unit: str, wanted: Bounds) -> None:
+    """Raise DataError where what is to be compared is not there."""
+    sizes = [len(source.split()) if unit == "words" else len(source) for source in test.sources]
+    kinds = {_kind(size, wanted) for size in sizes}
+    for kind, what in (("near", f"up to {wanted.near}"), ("far", f"{wanted.far} to {wanted.limit}")):
+        if kind not in kinds:
+            raise DataError(
+                f"no test pairs whose source has {what} {unit}; change --length, or give --test-src, --test-tgt"
+            )
 
-    held = DEV + settings.tested
-    short = generate(settings.pairs + held, seed=1, max_words=limit)
-    Random(1).shuffle(short)
-    long: list[AlignedPair] = []
-    for factor in (4, 16):
-        drawn = generate(factor * settings.tested, seed=2, max_words=2 * limit)
-        long = [pair for pair in drawn if len(pair.source.split()) > limit][: settings.tested]
-        if len(long) == settings.tested:
-            break
-    parts = [short[held:], short[:DEV], [*short[DEV:held], *long]]
-    corpora = [_corpus([(pair.source, pair.target) for pair in part], "embedded") for part in parts]
-    notes = (f"the embedded corpus: {len(short) - held} training pairs of at most {limit} words",)
+
+def small_world(settings: Settings, limit: int) -> items.Pairs:
+    """Pairs of the village: those of at most `limit` words for training and dev; near, far and any for the test."""
+    from mirada.corpora.village import village
+
+    own = village(settings.pairs + DEV, seed=1, max_words=limit)
+    known = {pair.source for pair in own}
+    drawn = village(POOL * settings.tested, seed=2, max_words=2 * limit, even=True)
+    pool = [(pair.source, pair.target) for pair in drawn if pair.source not in known]
+    kinds: dict[str, list[tuple[str, str]]] = {"near": [], "far": [], "any": []}
+    for source, target in pool:
+        kinds[_kind(len(source.split()), bounds(limit))].append((source, target))
+    test = [pair for found in kinds.values() for pair in found[: settings.tested]]
+    parts = [[(pair.source, pair.target) for pair in part] for part in (own[DEV:], own[:DEV])]
+    corpora = [_corpus(part, "village") for part in (*parts, test)]
+    notes = (f"a small world of sixty words, made by rules: {len(parts[0])} training pairs of at most {limit} words",)
     return items.Pairs(corpora[0], corpora[1], corpora[2], notes)
+
+
+def _kind(words: int, wanted: Bounds) -> str:
+    return "near" if words <= wanted.near else "far" if wanted.far <= words <= wanted.limit else "any"
 
 
 def hold_out(train: Corpus, lengths: Sequence[int], limit: int, count: int) -> tuple[Corpus, Corpus]:

@@ -55,12 +55,22 @@ def _lengths(part: Results) -> list[Block]:
         [row["name"], *(_interval(b["value"], b["interval_low"], b["interval_high"]) for b in row["by_length"])]
         for row in systems
     ]
-    sides = [[row["name"], _span(row["short"]), _span(row["long"]), _span(row["change"])] for row in systems]
-    header = ["system", f"up to {part['limit']}", f"{part['limit'] + 1} to {2 * part['limit']}", "change"]
+    sides = [
+        [
+            row["name"],
+            *(_span(row[side]) for side in ("short", "long", "change")),
+            _span(row["beyond"]) if row["beyond"] else "",
+        ]
+        for row in systems
+    ]
+    spans = f"{part['far']} to {part['limit']}", f"above {part['limit']}"
+    header = ["system", f"up to {part['near']}", spans[0], "change", spans[1]]
     return [
         plot._replace(name="lengths", caption=caption),
         Grid(f"{metric} by source length in {unit}, with 95 % intervals over items", ["length", *labels], rows),
-        Grid(f"{metric} on lengths that training saw and on longer ones", header, sides),
+        Grid(
+            f"{metric} on short sources and on long ones, both as training saw them, and on longer ones", header, sides
+        ),
     ]
 
 

@@ -1,10 +1,10 @@
-"""The sizes of the four experiments: of a default run (about 20 minutes on two cores) and of a quick one."""
+"""The sizes of the four experiments: of a default run (about 15 minutes a seed on two cores) and of a quick one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 PARTS = ("lengths", "capacity", "forgetting", "cost")
 
@@ -13,16 +13,16 @@ PARTS = ("lengths", "capacity", "forgetting", "cost")
 class Settings:
     """Sizes. Lengths of sources are in words (in characters where sources are single words)."""
 
-    pairs: int = 8000  # training pairs of the embedded corpus
-    length: int = 20  # longest source in training; the test goes to twice that
-    tested: int = 400  # test items on each side of it
-    updates: int = 2000
-    batch: int = 32
-    embedding: int = 128
+    pairs: int = 20000  # training pairs of the small world (corpora/village.py)
+    length: int = 30  # longest source in training; the test goes to twice that
+    tested: int = 300  # test items of each kind: near, far, any
+    updates: int = 1500
+    batch: int = 64
+    embedding: int = 64
     classic_widths: tuple[int, ...] = (64, 128, 256, 512)
     attention_widths: tuple[int, ...] = (64, 128, 256)
-    vocabulary: int = 1000
-    learning_rate: float = 3e-3
+    vocabulary: int = 400
+    learning_rate: float = 4e-3
     symbols: int = 20  # of the copy and reverse tasks
     sequence: int = 16  # symbols of a test sequence; training has 1 to so many
     sequences: int = 40000
@@ -41,16 +41,26 @@ class Settings:
         return max(set(self.classic_widths) & set(self.attention_widths))
 
 
+class Bounds(NamedTuple):
+    """Short sources have `near` words at most; long ones `far` at least, and no more than training saw."""
+
+    near: int
+    far: int
+    limit: int
+
+
+def bounds(limit: int) -> Bounds:
+    """Of training on sources of at most `limit` words: of 30, short is up to 8 and long from 25 on."""
+    near = min(limit - 1, max(4, round(limit * 4 / 15)))
+    return Bounds(near, max(near + 1, round(limit * 5 / 6)), limit)
+
+
 QUICK = Settings(
-    pairs=3000,
-    length=10,
-    tested=200,
-    updates=500,
-    embedding=64,
-    classic_widths=(64, 128),
-    attention_widths=(64, 128),
-    vocabulary=500,
-    learning_rate=8e-3,
+    pairs=12000,
+    tested=150,
+    updates=700,
+    classic_widths=(64, 256),
+    attention_widths=(64, 256),
     sequence=10,
     sequences=15000,
     sequence_width=64,
@@ -63,7 +73,7 @@ QUICK = Settings(
 
 @dataclass(frozen=True)
 class BottleneckRequest:
-    """What to do, where, and with whose pairs (the embedded corpus without `data`)."""
+    """What to do, where, and with whose pairs (a small world without `data`)."""
 
     out: Path
     settings: Settings = field(default_factory=Settings)

@@ -1,4 +1,4 @@
-"""Experiments 1 and 2: quality by source length beyond the lengths of training, and what a wider vector buys.
+"""Experiments 1 and 2: quality by source length, and what a wider vector buys.
 
 Both use the same runs: the classic system at several widths, one with attention at several widths, alike in everything
 else (cell, one direction, embedding, updates), trained on sources of at most L and tested to 2L.
@@ -22,7 +22,7 @@ from mirada.evaluation.compare import TASK_METRICS, Measured
 from mirada.evaluation.lengths import filled
 from mirada.evaluation.metrics import FloatArray, better
 from mirada.study.bottleneck.pairs import split_pairs
-from mirada.study.bottleneck.settings import BottleneckRequest
+from mirada.study.bottleneck.settings import BottleneckRequest, bounds
 from mirada.study.compare.jobs import state
 from mirada.study.compare.runs import RunSettings, SharedInput, System, share, trained_system
 from mirada.study.compare.stored import read_outputs, read_tested
@@ -55,7 +55,8 @@ def plan_translation(request: BottleneckRequest) -> TrainedSystems:
             "embedding_dim": settings.embedding,
             "rnn_type": request.cell,
             "bidirectional": False,
-            "dropout": 0.1,
+            "reverse_source": True,  # as Sutskever et al. 2014 do for the fixed vector; all systems read the same
+            "dropout": 0.1 if given else 0.0,
         },
         "training": {
             "max_updates": settings.updates,
@@ -121,10 +122,15 @@ def parameters(found: TrainedSystems, name: str) -> int:
 
 
 def lengths_results(request: BottleneckRequest, found: TrainedSystems) -> dict[str, Any]:
-    """Experiment 1: quality by length at the common width, and what is lost beyond the lengths of training."""
+    """Experiment 1: quality by length at the common width, and what is lost from short sources to long ones."""
     metric = TASK_METRICS[found.shared.kind][0]
     lengths, unit = arithmetic.source_lengths([item.source for item in found.shared.items])
-    sides = [[i for i, n in enumerate(lengths) if (n <= found.limit) == short] for short in (True, False)]
+    wanted = bounds(found.limit)
+    sides = [
+        [i for i, n in enumerate(lengths) if n <= wanted.near],
+        [i for i, n in enumerate(lengths) if wanted.far <= n <= wanted.limit],
+        [i for i, n in enumerate(lengths) if n > wanted.limit],
+    ]
     width = request.settings.common_width
     groups = finished(found)
     edges = filled(lengths, sorted({max(1, round(found.limit * part / 4)) for part in range(1, 9)}))
@@ -135,11 +141,12 @@ def lengths_results(request: BottleneckRequest, found: TrainedSystems) -> dict[s
         if group is None:
             continue
         by_length = arithmetic.by_length(lengths, group.outputs, group.references, metric, edges=edges)
-        fall = measure_fall(group, sides, metric)
+        fall = measure_fall(group, sides[:2], metric)
         falls.append(fall)
         row = {"name": name, "parameters": parameters(found, name), **fall_numbers(fall)}
+        row["beyond"] = beyond(group.part(sides[2]), metric) if sides[2] else None
         systems.append({**row, "by_length": [asdict(score) for score in by_length]})
-    result = {"metric": metric, "unit": unit, "limit": found.limit, "width": width, "systems": systems}
+    result = {"metric": metric, "unit": unit, **wanted._asdict(), "width": width, "systems": systems}
     if len(falls) == 2:
         result |= compare_falls(*falls, metric=metric)
     return result
@@ -153,10 +160,16 @@ class Fall(NamedTuple):
 
 
 def measure_fall(group: SystemOutputs, sides: Sequence[Sequence[int]], metric: str) -> Fall:
-    """Measure a system on both sides of L."""
+    """Measure a system on short and on long sources."""
     parts = [group.part(side) for side in sides]
     found = [arithmetic.measure(part.outputs, part.references, metric, seed=SEED + i) for i, part in enumerate(parts)]
     return Fall(found[0], found[1])
+
+
+def beyond(part: SystemOutputs, metric: str) -> dict[str, float]:
+    """The measure on sources that are longer than any of training."""
+    found = arithmetic.summarise(arithmetic.measure(part.outputs, part.references, metric))
+    return Span(found.value, found.low, found.high)._asdict()
 
 
 def fall_numbers(fall: Fall) -> dict[str, Any]:
