@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -71,3 +72,26 @@ def test_one_that_reads_slowly_gets_all(server):
             size += len(part)
             time.sleep(0.005)
     assert size > CHUNKS * len(CHUNK)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_head_without_end_is_refused_on_a_new_connection_and_on_one_that_stayed_open(server, first):
+    address, _ = server
+    with socket.create_connection(address) as connection:
+        if not first:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX: ")
+        with contextlib.suppress(ConnectionError):  # closed while it still sends
+            for _ in range(40):
+                connection.sendall(b"y" * 10_000)
+                time.sleep(0.002)
+        connection.settimeout(20)
+        with contextlib.suppress(ConnectionError):
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 431")
+
+
+def test_a_long_head_that_ends_is_read(server):
+    address, _ = server
+    headers = {f"x-{i}": "y" * 1000 for i in range(30)}
+    assert httpx.get(f"http://127.0.0.1:{address[1]}/", headers=headers).status_code == 200

@@ -69,6 +69,10 @@ class TrainingConfig(Block):
     target_embeddings: str | None = Field(None, description="the same for the target's words")
     seed: Seed = Field(1, description="of everything random")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
+    precision: Literal["float32", "bf16", "auto"] = Field(
+        "float32",
+        description="of the products: bf16 rounds their inputs to bfloat16; auto: bf16 where the device is fast at it",
+    )
     tensorboard: bool = Field(False, description="also write TensorBoard events (pip install 'mirada[tracking]')")
 
     def idle(self) -> dict[str, str]:

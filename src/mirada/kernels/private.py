@@ -1,7 +1,7 @@
 """Every private call of torch that mirada makes, each with what is done where a torch has it not.
 
 Products laid out once for oneDNN (float32) and products in 8 bits are plain ones where they are missing; what
-TorchScript would compile runs as Python. `missing` says so in one line. All functions but the first three are also
+TorchScript would compile runs as Python. `missing` says so in one line. All functions but the first four are also
 compiled by TorchScript.
 """
 
@@ -25,6 +25,12 @@ def has_vnni() -> bool:
     """Whether the CPU has the 8-bit instructions without which oneDNN may cut sums off at 16 bits."""
     probe = getattr(torch.cpu, "_is_vnni_supported", None)
     return bool(probe is not None and probe())
+
+
+def has_bf16() -> bool:
+    """Whether the CPU has products of bfloat16 that are faster than those of float32."""
+    probes = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return any(probe is not None and probe() for probe in probes)
 
 
 def without_fuser() -> AbstractContextManager[object]:

@@ -28,6 +28,7 @@ from mirada.train.batch_loss import batch_loss
 from mirada.train.interrupts import InterruptedTrainingError, listening
 from mirada.train.kept import keep_best
 from mirada.train.log import History
+from mirada.train.precision import products
 from mirada.train.processes import Processes, joined
 from mirada.train.progress import Monitor
 from mirada.train.schedule import learning_rate, paced
@@ -176,7 +177,8 @@ def _update(run: Run, batches: list[Batch], tokens: int) -> None:
     run.optimizer.zero_grad(set_to_none=True)
     if not run.processes.first:  # the first's randomness is saved and goes on; the others' begins anew each update
         torch.manual_seed(hash((options.seed, run.processes.rank, progress.updates)))
-    value = sum(_gradients(run, batch, tokens) for batch in batches)
+    with products(options.precision):
+        value = sum(_gradients(run, batch, tokens) for batch in batches)
     value = run.processes.add_gradients(run.model.parameters(), value)
     norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), options.clip_grad_norm)
     if not (np.isfinite(value) and bool(torch.isfinite(norm))):

@@ -33,6 +33,7 @@ from mirada.train.choices import (
 from mirada.train.choices import describe as say_length
 from mirada.train.interrupts import StopRequest
 from mirada.train.large import Large, check_large, encoded, find_prepared
+from mirada.train.precision import settled
 from mirada.train.processes import ALONE, Processes
 from mirada.train.progress import Monitor
 from mirada.train.schedule import Schedule
@@ -143,8 +144,9 @@ def _in_force(config: Config, folder: Path, corpora: Corpora, processes: int) ->
         going_on = (folder / checkpoint.CONFIG).exists()
         config = adopt(config, folder if going_on else origin(config.training.init_from))
     given = config.training.model_fields_set | config.model.model_fields_set
+    config, precision = settled(config, folder)
     config, sizes = choose(for_processes(config, processes), len(corpora[0]))
-    notes = [*prepare.choices(config, corpora), *sizes]
+    notes = [*prepare.choices(config, corpora), *sizes, *precision]
     config = prepare.resolve(config, corpora)
     if "copy_attn" not in given:
         config, copying = choose_copying(config, corpora[0])
