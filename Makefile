@@ -17,7 +17,7 @@ test-slow: .venv/ready
 
 # The page in Chromium on four small models that it trains first (Debian: apt install chromium).
 test-browser: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/serving/test_browser.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/serving/test_browser.py tests/export/test_page_browser.py
 
 # 1 to 200 clients of `mirada serve`, two minutes each, every answer compared with the offline one.
 load: .venv/ready

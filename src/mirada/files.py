@@ -199,7 +199,7 @@ def new_folder(path: Path) -> Iterator[Path]:
             folder = Path(made) / "new"
             folder.mkdir()
             yield folder
-            for file in folder.iterdir():
+            for file in filter(Path.is_file, folder.rglob("*")):
                 with file.open("rb") as stream:
                     os.fsync(stream.fileno())
             folder.replace(path)  # an empty folder in its place is replaced

@@ -28,7 +28,7 @@ export const dark = () => document.documentElement.dataset.theme === "dark";
 // A cell's colour by a weight from 0 to 1, and a text colour with a contrast of at least 4.5 on it.
 export function tint(element, weight) {
   element.style.background = `rgba(var(--heat), ${Math.max(0, Math.min(1, weight)).toFixed(3)})`;
-  element.style.color = dark() ? (weight > 0.72 ? "#000" : "#fff") : (weight > 0.9 ? "#fff" : "#000");
+  element.style.color = dark() ? (weight > 0.72 ? "#000" : "#fff") : (weight > 0.93 ? "#fff" : "#000");
 }
 
 export function untint(element) { element.style.background = ""; element.style.color = ""; }
