@@ -61,6 +61,15 @@ def test_the_same_outputs_post_norm(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert_same(load(model, device="cpu"), tmp_path / "ct2")
 
 
+def test_what_other_toolkits_transformers_have(tmp_path: Path) -> None:
+    """Their ε, wavelengths and number of the first position, and sources without </s>."""
+    places = {"position_encoding": "tensor2tensor", "first_position": 2}
+    changes = {"model": {"norm_eps": 1e-3, "add_source_eos": False, **places}}
+    model = tiny.write_folder(tmp_path / "model", "transformer", changes)
+    works("export", model, "--to", "ctranslate2", "--out", tmp_path / "ct2")
+    assert_same(load(model, device="cpu"), tmp_path / "ct2")
+
+
 @TRANSFORMER
 def test_8_bits_make_it_smaller(model_folder: Path, tmp_path: Path) -> None:
     for precision in ("float32", "int8"):

@@ -30,7 +30,7 @@ COMMANDS = {
     "average": "make one model of several: the mean of their weights",
     "data": "make the embedded corpus, or check a corpus before training",
     "export": "write a model for another engine: ONNX graphs that run without torch",
-    "import": "make a model folder of another toolkit's model (Marian, OpenNMT-py, JoeyNMT)",
+    "import": "make a model folder of another toolkit's model (Marian, OpenNMT-py, JoeyNMT, fairseq)",
     "push": "share a model on the Hugging Face hub, with its card",
     "demo": "see everything in under four minutes: train four systems, translate, look at attention",
 }

@@ -11,11 +11,12 @@ EPILOG = """examples:
   mirada import opus-mt-en-es --out runs/opus
   mirada import model_step_20000.pt --out runs/onmt
   mirada import models/rnn_small --out runs/joey
+  mirada import fairseq/checkpoints --out runs/fairseq
   echo "How are you?" | mirada translate runs/opus
 
 What can be imported: a folder of Hugging Face's MarianMTModel (config.json, model.safetensors or pytorch_model.bin,
-source.spm, target.spm, vocab.json); a checkpoint of OpenNMT-py 3 (FILE.pt); a folder of JoeyNMT 2 (config.yaml,
-best.ckpt, src_vocab.txt, trg_vocab.txt). Of both recurrent systems and the Transformer.
+source.spm, target.spm, vocab.json); recurrent systems and Transformers of OpenNMT-py 3 (FILE.pt), of JoeyNMT 2
+(config.yaml, best.ckpt, src_vocab.txt, trg_vocab.txt) and of fairseq (checkpoint_best.pt, dict.en.txt, dict.es.txt).
 Nothing in it is executed, and the toolkit need not be installed.
 """
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mirada.errors import ModelFolderError
+from mirada.importing.fairseq import read_fairseq, read_fairseq_folder
 from mirada.importing.joeynmt import read_joey
 from mirada.importing.marian import read_marian
 from mirada.importing.opennmt_py import read_opennmt
@@ -13,8 +14,8 @@ from mirada.importing.pickles import read_pickle
 from mirada.importing.write import Imported
 
 KNOWN = (
-    "config.json of Hugging Face's MarianMTModel, a checkpoint of OpenNMT-py 3, or config.yaml and best.ckpt of "
-    "JoeyNMT 2"
+    "config.json of Hugging Face's MarianMTModel, a checkpoint of OpenNMT-py 3, config.yaml and best.ckpt of JoeyNMT "
+    "2, or a checkpoint of fairseq with dict.xx.txt of both languages"
 )
 
 
@@ -30,6 +31,8 @@ def read_model(path: Path) -> Imported:
         raise ModelFolderError(f"{path}: is a model folder of mirada already")
     if (path / "config.yaml").is_file():
         return read_joey(path)
+    if next(path.glob("dict.*.txt"), None):
+        return read_fairseq_folder(path)
     raise _unknown(path)
 
 
@@ -38,6 +41,8 @@ def _read_checkpoint(path: Path) -> Imported:
     content = read_pickle(path)
     if isinstance(content, Mapping) and {"opt", "vocab"} <= set(content):
         return read_opennmt(path, content)
+    if isinstance(content, Mapping) and "model" in content and {"cfg", "args"} & set(content):
+        return read_fairseq(path, content)
     raise _unknown(path)
 
 

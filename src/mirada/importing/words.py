@@ -37,7 +37,7 @@ Sides = tuple[WordList, WordList]  # the source's and the target's
 
 
 def read_words(path: Path, listed: Sequence[object], special: Mapping[str, object]) -> WordList:
-    """Put a list in mirada's order; `special` gives the rows of <unk>, <pad>, <s> and </s>.
+    """Put a list in mirada's order; `special` gives the rows of <unk>, <pad>, <s> and </s>, and of what is left out.
 
     Raises ModelFolderError for what is no word, is there twice, or has no row.
     """
@@ -50,7 +50,7 @@ def read_words(path: Path, listed: Sequence[object], special: Mapping[str, objec
         if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(texts):
             raise ModelFolderError(f"{path}: the entry for {name} is {row!r:.60}, but there are {len(texts)} entries")
         rows[name] = row
-    taken = set(rows.values())
+    taken = set(special.values())
     for row, entry in enumerate(texts):
         if row not in taken:  # as text is read: a word spelled like a special token has a backslash before it
             rows["\\" + entry if re.fullmatch(RESERVED, entry) else entry] = row
