@@ -52,8 +52,9 @@ ONLY_TRANSFORMER = {
 }
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu", "swish": "swish"}
 # What says nothing: versions, places on a device, and copies of an encoder layer's weights that loading makes anew.
-PASSED_OVER = ("encoder.version", "decoder.version", "encoder.embed_positions._float_tensor")
-PASSED_OVER += ("decoder.embed_positions._float_tensor",)
+PASSED_OVER = [
+    f"{side}.{name}" for side in ("encoder", "decoder") for name in ("version", "embed_positions._float_tensor")
+]
 COPIES = [f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")]
 Found = tuple[dict[str, Any], Weights, str]  # options, weights, and a line about them
 
