@@ -115,7 +115,7 @@ def folder(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) 
 TRAIN = "train --model-dir new "
 MISTAKES = {
     "trian": "unknown command 'trian'; did you mean 'train'?; `mirada --help` lists them",
-    "data chekc": "unknown action 'chekc'; did you mean 'check'?; `mirada data` knows make, check and invent",
+    "data chekc": "unknown action 'chekc'; did you mean 'check'?; `mirada data` knows make, check, prepare and invent",
     "train --hiden-size 4": "unknown argument '--hiden-size'; did you mean '--hidden-size'?; see ",
     "translate": "give a model folder, or --server URL; see `mirada translate --help`",
     "train --hidden-size": "argument --hidden-size/--model.hidden-size: expected one argument; see ",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mirada.evaluation.aligning import Aligned, Gold, Options, Pairs, Quality, Reading
     from mirada.translator import Translator
 
-DEV = ("dev_src", "dev_tgt", "dev_tsv", "dev_jsonl")
+DEV = ("dev_src", "dev_tgt", "dev_tsv", "dev_jsonl", "dev_dataset")
 MEASURES = {
     "entropy": "entropy (nats)",
     "coverage": "coverage",
