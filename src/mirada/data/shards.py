@@ -33,6 +33,13 @@ def arrow() -> Any:
     return pyarrow
 
 
+class Ragged(NamedTuple):
+    """Rows of different lengths as an Arrow file has them: row i is `values[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: np.ndarray
+    values: np.ndarray
+
+
 class Shards:
     """Files of one kind, one after the other, with the number of pairs in each; opened when they are read."""
 
@@ -40,6 +47,7 @@ class Shards:
         self.paths, self.pairs, self.columns = tuple(paths), tuple(pairs), list(columns)
         self._starts = [0, *accumulate(pairs)]
         self._open: dict[int, Any] = {}
+        self._rows: dict[tuple[int, str], Ragged] = {}  # of open files: to ask for them takes longer than to read them
         self._mapped = 0
 
     def __len__(self) -> int:
@@ -58,9 +66,17 @@ class Shards:
             self._mapped += size
         return self._open[number]
 
+    def rows(self, number: int, side: str) -> Ragged:
+        """A column of ids of a file."""
+        if (number, side) not in self._rows:
+            column = self.batch(number).column(side)
+            self._rows[number, side] = Ragged(column.offsets.to_numpy(), column.values.to_numpy())
+        return self._rows[number, side]
+
     def release(self) -> None:
         """Give back all that is mapped and read by nobody."""
         self._open.clear()
+        self._rows.clear()
         self._mapped = 0
 
     def place(self, index: int) -> tuple[int, int]:
@@ -121,13 +137,6 @@ class MappedTexts(Sequence[str]):
         return str(self._shards.batch(number).column(self._side)[row].as_py())
 
 
-class Ragged(NamedTuple):
-    """Rows of different lengths as an Arrow file has them: row i is `values[offsets[i]:offsets[i + 1]]`."""
-
-    offsets: np.ndarray
-    values: np.ndarray
-
-
 class MappedIds(Sequence[Any]):
     """One side of encoded pairs, out of files of ids: row n is an array."""
 
@@ -139,16 +148,12 @@ class MappedIds(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         number, row = self._shards.place(int(index))
-        offsets, values = self._rows(number)
+        offsets, values = self._shards.rows(number, self._side)
         return values[offsets[row] : offsets[row + 1]]
-
-    def _rows(self, number: int) -> Ragged:
-        column = self._shards.batch(number).column(self._side)
-        return Ragged(column.offsets.to_numpy(), column.values.to_numpy())
 
     def lengths(self) -> np.ndarray:
         """How many ids each row has, `[N]`."""
-        found = [np.diff(self._rows(number).offsets) for number in range(len(self._shards.paths))]
+        found = [np.diff(self._shards.rows(number, self._side).offsets) for number in range(len(self._shards.paths))]
         self._shards.release()
         return np.concatenate(found)
 
