@@ -117,7 +117,7 @@ class MappedTexts(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         for number in range(len(self._shards.paths)):
             yield from self._texts(number)
-        self._shards.release()
+            self._shards.release()
 
     def _texts(self, number: int) -> Iterator[str]:
         column = self._shards.batch(number).column(self._side)
