@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-browser load fuzz faults bench bench-peers check lint types clean
+.PHONY: demo test test-slow test-browser load fuzz faults bench bench-peers docs check lint types clean
 
 demo: .venv/ready
 	$(BIN)/mirada demo
@@ -44,6 +44,11 @@ bench-peers:
 	$(PEERS_DIR)/venvs/prepare/bin/python -m benchmarks.peers.prepare $(PEERS_DIR) \
 		$(if $(TRAIN),--train $(TRAIN) --test $(TEST)) $(if $(G2P),--g2p $(G2P))
 	OPTIONS="$(OPTIONS)" benchmarks/peers/run.sh $(PEERS_DIR) $(PEERS)
+
+# The site of docs/, in build/site; reading it needs no network. Its search needs a server: python -m http.server -d build/site
+docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 check: lint types test
 
