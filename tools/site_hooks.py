@@ -16,7 +16,7 @@ def mathml(found: re.Match[str]) -> str:
     from latex2mathml.converter import convert
 
     rows = [convert(line, display="block") for line in found[1].split("\\\\\n")]
-    return '<div class="equation">' + "".join(rows) + "</div>"
+    return '<div class="equation" style="margin: 1em 0">' + "".join(rows) + "</div>"
 
 
 def help_of(*command: str) -> str:
