@@ -82,22 +82,21 @@ def source_keys(sources: Iterable[str]) -> np.ndarray:
 
 def drawn_for_dev(keys: np.ndarray, name: str, *, size: int, seed: int) -> np.ndarray:
     """The pairs that `split_dev` takes for dev, in order, by the keys `[N]` of their sources; raises DataError."""
-    _, first, group, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    if len(first) < 2:
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0))  # in that order, of pairs with one source
+    if len(starts) < 2:
         raise DataError(f"{name}: one distinct source is too few to split off a dev set; give dev_src and dev_tgt")
-    wanted = min(size, max(1, len(keys) // 10))
-    begins = np.argsort(first)  # the groups in the order in which they begin
-    sizes = counts[begins]
-    drawn: list[int] = []
-    for place in np.random.default_rng(seed).permutation(len(sizes)):
-        if sizes[place] <= wanted:
-            drawn.append(int(place))
-            wanted -= int(sizes[place])
+    ends = np.append(starts[1:], len(keys))
+    begins = np.argsort(order[starts])  # the groups in the order in which they begin
+    wanted, drawn = min(size, max(1, len(keys) // 10)), list[int]()
+    for group in begins[np.random.default_rng(seed).permutation(len(begins))]:
+        if ends[group] - starts[group] <= wanted:
+            drawn.append(group)
+            wanted -= int(ends[group] - starts[group])
         if not wanted:
             break
-    chosen = np.zeros(len(sizes), dtype=bool)
-    chosen[begins[drawn or [int(sizes.argmin())]]] = True
-    return np.flatnonzero(chosen[group])
+    drawn = drawn or [begins[(ends - starts)[begins].argmin()]]
+    return np.sort(np.concatenate([order[starts[group] : ends[group]] for group in drawn]))
 
 
 def select(corpus: Corpus, indices: Sequence[int]) -> Corpus:
