@@ -68,8 +68,9 @@ def tokenizers(corpus: list[str]) -> list[SourceTokenizer]:
 
 
 def test_the_same_tokens(tokenizers: list[SourceTokenizer], lines: list[str], tmp_path: Path) -> None:
-    """Of the 10,000 lines each tokeniser reads a quarter, and all that are odd."""
-    shares, cuts = ([[*lines[i::4], *ODD] for i in range(len(tokenizers))], list(product((1, 2, 4, 9), HOW)))
+    """Every line is read by one tokeniser, and all that are odd by all."""
+    count, cuts = len(tokenizers), list(product((1, 2, 4, 9), HOW))
+    shares = [[*lines[i::count], *ODD] for i in range(count)]
     contents = [{"content": one.content(), "kind": one.kind} for one in tokenizers]
     found = node(modules(tmp_path), SCRIPT, {"tokenizers": contents, "lines": shares, "cuts": cuts})
     for i, (tokenizer, share) in enumerate(zip(tokenizers, shares, strict=True)):

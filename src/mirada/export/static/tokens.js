@@ -103,6 +103,9 @@ function unigram(model) {
 const wordLevel = model => text => [[Object.hasOwn(model.vocab, text) ? model.vocab[text] : UNK, text]];
 const MODELS = {BPE: bpe, Unigram: unigram, WordLevel: wordLevel};
 
+// An unknown token as it stands in the text: without the blank and the backslash that reading put before it.
+const bare = surface => surface.replace(/^▁+(?=.)/u, "").replace(MARGINS, "").replace(RESERVED, "") || surface;
+
 export class Tokenizer {
   // `content`: the JSON of one tokeniser; `kind`: bpe, unigram, word, char or features.
   constructor(content, kind) {
@@ -124,7 +127,7 @@ export class Tokenizer {
   pieces(text) {
     const found = this.split(this.normalise(text.replace(/\p{Cs}/gu, "\ufffd"))).flatMap(this.cut).map(([id, surface]) => [id > EOS ? id : UNK, surface]);
     const shown = found.map(([id, surface]) => id === UNK ? surface : this.tokens[id]), words = this.words(shown);
-    return found.map(([id], i) => ({id, text: id === UNK ? shown[i].replace(/^▁+(?=.)/u, "") : shown[i], word: words[i]}));
+    return found.map(([id], i) => ({id, text: id === UNK ? bare(shown[i]) : shown[i], word: words[i]}));
   }
 
   words(tokens) {
