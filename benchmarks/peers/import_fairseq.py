@@ -1,8 +1,9 @@
 """Make tests/importing/fairseq_*: tiny models of fairseq from random weights, and what it says about 50 sentences.
 
-`python -m benchmarks.peers.import_fairseq FOLDER`, with fairseq 0.12.2 importable (see `let_it_load`). Models are built
-by the toolkit's own code; a folder holds what its trainings write. Log-probabilities are those of its logits without
-<pad> and <s>, which no output holds.
+`python -m benchmarks.peers.import_fairseq FOLDER`, with the unpacked source of fairseq 0.12.2 on PYTHONPATH, and
+torch, bitarray, hydra-core 1.3, omegaconf 2.3, regex, sacrebleu and tqdm installed (see `let_it_load`). Models are
+built by the toolkit's own code; a folder holds what its trainings write. Log-probabilities are those of its logits
+without <pad> and <s>, which no output holds.
 """
 
 from __future__ import annotations
