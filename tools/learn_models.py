@@ -23,7 +23,7 @@ WORDS = 160  # the English words that these models know
 SYSTEMS = {
     "classic": "--decoder classic --rnn-type lstm --hidden-size 80",
     "bahdanau": "--decoder bahdanau --rnn-type gru --hidden-size 48 --attention-size 32",
-    "luong": "--decoder luong --rnn-type gru --score general --hidden-size 64",
+    "luong": "--decoder luong --rnn-type gru --score general --hidden-size 64 --max-updates 2400",
     "transformer": "--decoder transformer --num-heads 4 --ff-size 96 --embedding-dim 48",
 }
 SHARED = (
