@@ -87,6 +87,16 @@ def test_stopped_and_gone_on_is_never_stopped(tmp_path):
 
 
 @pytest.mark.usefixtures("small_shards")
+def test_what_was_begun_in_memory_goes_on_from_files(tmp_path):
+    data, whole, parts = corpora(tmp_path)["dev"], tmp_path / "whole", tmp_path / "parts"
+    trains(whole, data, QUICK)
+    trains(parts, data, QUICK, {"max-updates": 3})
+    folder = prepare(tmp_path / "prepared", data)
+    works("train", *flags(SMALL | QUICK | {"prepared": folder, "model-dir": parts}))
+    assert_same(whole, parts)
+
+
+@pytest.mark.usefixtures("small_shards")
 def test_large_text_is_prepared_unasked_and_only_once(tmp_path):
     data, memory, disk = corpora(tmp_path)["split"], tmp_path / "memory", tmp_path / "disk"
     trains(memory, data, QUICK)
