@@ -36,6 +36,14 @@ UNUSUAL: dict[str, Any] = {
     "rnn_type": "gru",
     "hidden_size": 10,
     "embedding_dropout": 0.1,
+    "attentional": "linear",
+    "attentional_bias": True,
+    "attention_bias": True,
+    "bridge": "tanh",
+    "bridge_from": "top",
+    "norm_eps": 1e-6,
+    "position_encoding": "tensor2tensor",
+    "first_position": 2,
 }
 
 
@@ -166,7 +174,8 @@ def test_an_option_that_would_do_nothing(option, decoder):
     value, owners = UNUSUAL[option], OWNERS[option]
     values = {"decoder": decoder, option: value}
     if decoder in owners:
-        needs = {"score": "concat"} if option in ("attention_size", "coverage") else {}
+        needs = {"score": "concat"} if option in ("attention_size", "attention_bias", "coverage") else {}
+        needs |= {"bridge": "tanh"} if option == "bridge_from" else {}
         needs |= {"attention_window": "local-m"} if option == "window" else {}
         needs |= {"copy_attn": True} if option == "copy_head" else {}
         assert getattr(model(**values, **needs), option) == value
