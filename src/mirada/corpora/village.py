@@ -27,9 +27,10 @@ ACTS = {"sleeps": "duerme", "sings": "canta", "works": "trabaja", "dances": "bai
 ACTS_ON = {"sees": "ve", "buys": "compra", "wants": "quiere", "finds": "encuentra", "paints": "pinta", "sells": "vende"}
 PLACES = {"in the garden": "en el jardín", "in the city": "en la ciudad", "at home": "en casa", "here": "aquí"}
 JOINTS = {"and": "y", "but": "pero", "because": "porque", "while": "mientras"}
-ASKING = {"How": "cómo", "Where": "dónde"}
+ASKING = {"how": "cómo", "where": "dónde"}
 BEING = {"you are": "estás", "he is": "está", "we are": "estamos", "they are": "están"}
 SHORTEST, LONGEST = 3, 200  # words
+ASKED = 14  # words of questions at most
 PATIENCE = 10_000  # draws in a row that bring nothing new
 
 
@@ -71,13 +72,16 @@ def village_splits(pairs: int, *, seed: int, held_out: int, max_words: int) -> S
 
 def sentence(rng: Random, words: int) -> AlignedPair | None:
     """A question or a statement of about so many words, no more; nothing where the draw does not end in time."""
-    if words <= 6 and rng.random() < 0.2:
-        return realize(question(rng))
-    told = clause(rng)
+    asked = words <= ASKED and rng.random() < 0.25
+    part, joints = (question, ["and"]) if asked else (clause, list(JOINTS))
+    told = part(rng)
     while len(told.source) < words - 4:
-        joint = rng.choice(list(JOINTS))
-        told = chain(told, word(joint, JOINTS[joint]), clause(rng))
-    return realize(chain(told, word(".", "."))) if len(told.source) <= words else None
+        joint = rng.choice(joints)
+        told = chain(told, word(joint, JOINTS[joint]), part(rng))
+    if len(told.source) > words:
+        return None
+    marks = (Phrase((), ("¿",), ()), word("?", "?")) if asked else (NOTHING, word(".", "."))
+    return realize(chain(marks[0], told, marks[1]))
 
 
 def clause(rng: Random) -> Phrase:
@@ -116,7 +120,7 @@ def question(rng: Random) -> Phrase:
         pronoun, verb = rng.choice(list(BEING)).split()
         who = word(f"{verb} {pronoun}", BEING[f"{pronoun} {verb}"])
     when = word("today", "hoy") if rng.random() < 0.3 else NOTHING
-    return chain(Phrase((), ("¿",), ()), word(asking, ASKING[asking]), who, when, word("?", "?"))
+    return chain(word(asking, ASKING[asking]), who, when)
 
 
 def _drawn(rng: Random, rows: dict[str, str]) -> Phrase:
