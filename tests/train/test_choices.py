@@ -48,19 +48,38 @@ def test_what_is_given_stays():
     found, notes = choose(parse(given), 700)
     assert (found.model.hidden_size, found.model.dropout, found.training.batch_size) == (77, 0.05, 5)
     assert found.model.embedding_dim == 128
-    assert notes == ["chosen for 700 pairs: embedding_dim 128 (--embedding-dim say otherwise)"]
+    assert notes == [
+        "chosen for 700 pairs: embedding_dim 128, learning_rate 0.003 (--embedding-dim, --learning-rate say otherwise)"
+    ]
     everything = parse({**parse({}).model_dump(), "model": {**parse({}).model.model_dump(), "hidden_size": 77}})
     assert choose(everything, 700) == (everything, [])
 
 
 def test_the_choices_are_said_with_the_options_that_override_them():
     assert choose(parse({}), 700)[1] == [
-        "chosen for 700 pairs: embedding_dim 128, hidden_size 256, dropout 0.3, batch_size 16 "
-        "(--embedding-dim, --hidden-size, --dropout, --batch-size say otherwise)"
+        "chosen for 700 pairs: embedding_dim 128, hidden_size 256, dropout 0.3, batch_size 16, learning_rate 0.003 "
+        "(--embedding-dim, --hidden-size, --dropout, --batch-size, --learning-rate say otherwise)"
     ]
     (line,) = choose(parse({"model": {"decoder": "transformer"}, "training": {"max_minutes": 5}}), 5_000_000)[1]
     assert line.startswith("chosen for 5,000,000 pairs: embedding_dim 256, ff_size 1024, dropout 0.1, batch_size 64, ")
     assert "scheduling linear" in line
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "rate"),
+    [
+        (700, {}, 3e-3),
+        (19_999, {"model": {"decoder": "classic"}}, 3e-3),
+        (20_000, {}, 1e-3),  # wider
+        (20_000, {"model": {"hidden_size": 256}}, 3e-3),
+        (700, {"model": {"hidden_size": 257}}, 1e-3),
+        (700, {"model": {"decoder": "transformer"}}, 1e-3),
+        (700, {"training": {"init_from": "somewhere"}}, 1e-3),  # what is known is not to be overwritten
+        (700, {"training": {"learning_rate": 2e-3}}, 2e-3),
+    ],
+)
+def test_small_recurrent_models_learn_at_a_higher_rate(pairs, options, rate):
+    assert choose(parse(options), pairs)[0].training.learning_rate == rate
 
 
 def test_widths_that_others_rule_out_are_not_chosen():

@@ -1,6 +1,7 @@
 """What is chosen from the number of pairs where it is not given: how wide, how careful, how large a batch, how long.
 
-The sizes are the field's habits for little data, not yet measured on several data sets: see docs/training.md.
+The sizes are the field's habits for little data, not yet measured on several data sets; the rate of small recurrent
+models is measured on three: see docs/training.md.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ RECOMMENDED = (
     Recommended(1 << 60, 256, 512, 1024, 0.1, 64),
 )
 TOKENS = 4096  # batch_size where it counts tokens
+NARROW, FASTER = 256, 3e-3  # a recurrent model up to this hidden_size learns better with this rate (docs/training.md)
 
 
 class Length(NamedTuple):
@@ -64,6 +66,8 @@ def choose(config: Config, pairs: int) -> tuple[Config, list[str]]:
     training = config.training
     model, widths = _sized(config.model, sizes)
     how: dict[str, Any] = {"batch_size": TOKENS if training.batch_type == "token" else sizes.batch_size}
+    if model.decoder != "transformer" and model.hidden_size <= NARROW and training.init_from is None:
+        how["learning_rate"] = FASTER
     if training.max_minutes is not None:
         how |= {"scheduling": "linear", "patience": ENDLESS}
     how = {name: value for name, value in how.items() if name not in training.model_fields_set}
