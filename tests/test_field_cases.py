@@ -432,7 +432,7 @@ def test_case_25_a_misspelt_option_is_met_by_the_right_one(model_folder, tmp_pat
     flag = refusal("translate", model_folder, "--beamsize", 3)
     assert flag == "unknown argument '--beamsize'; did you mean '--beam-size'?; see `mirada translate --help-all`"
     bad = tmp_path / "bad.tsv"
-    bad.write_bytes(b"a\tb\nc\nd\t\xff\n")
+    bad.write_bytes(b"a\tb\nc\td\nd\t\xff\n")
     assert refusal("train", "--tsv", bad) == f"{bad}:3: byte 0xff at column 3 is not UTF-8; {CONVERT}"
     bad.write_bytes(b"a\tb\nc\n")
     assert refusal("train", "--tsv", bad) == f"{bad}:2: 1 column, expected at least 2, separated by tabs"

@@ -132,6 +132,7 @@ def test_no_command_lets_a_name_reach_the_terminal(folder: Path, name: str, monk
     monkeypatch.setattr(settings, "QUICK", settings.Settings(**small))
     monkeypatch.setattr(demo, "PAIRS", 40)
     monkeypatch.setattr(demo, "HELD_OUT", 8)
+    monkeypatch.setattr(demo, "TRAINING", demo.TRAINING | {"max_updates": 4, "valid_every": 2, "warmup_steps": 1})
     monkeypatch.setattr(demo, "SYSTEMS", {"bahdanau": demo.SYSTEMS["bahdanau"]})
     ran = COMMANDS[name](folder)
     assert "Traceback" not in ran.errors

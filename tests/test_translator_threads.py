@@ -17,7 +17,6 @@ import torch
 import tiny
 from cli_tools import ENVIRONMENT
 from mirada.config.options import SearchConfig
-from mirada.fast import kv_cache
 from mirada.search.scheduler import Request, Scheduler
 from mirada.translator import Translator, load
 from search_tools import ToyModel
@@ -75,20 +74,16 @@ def _nearly(found: list[list[tuple[str, str]]], expected: dict[str, Any]) -> lis
 
 
 @TRANSFORMER
-def test_a_smaller_table_of_positions_in_the_place_of_a_larger_one(
-    model_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_smaller_table_of_positions_in_the_place_of_a_larger_one(model_folder: Path) -> None:
     """Another thread's table comes just after one's own was made."""
     translator = load(model_folder, device="cpu")
     model: Any = translator.fast_model
-    table = kv_cache.positions
 
     class Interrupted(type(model)):  # type: ignore[misc]
         def __setattr__(self, name: str, value: Any) -> None:
             super().__setattr__(name, value[:64] if name == "positions" else value)
 
     model.__class__ = Interrupted
-    monkeypatch.setattr(kv_cache, "positions", table)
     never = SearchConfig(beam_size=1, max_output_length=90, min_output_length=90)
     assert len(translator.search(["cat"], options=never)[0][0].tokens) in (90, 91)
 

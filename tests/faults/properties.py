@@ -29,6 +29,7 @@ from mirada.data.arriving import line_blocks
 from mirada.data.checks.check import check_corpus
 from mirada.data.checks.findings import to_json
 from mirada.data.corpus import Corpus
+from mirada.data.lines import BOM
 from mirada.data.tokenizer import Tokenizer, TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import EOS, SPECIAL_TOKENS, UNK
 from mirada.errors import ConfigError, DataError, MiradaError
@@ -136,7 +137,7 @@ TEXTS = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("ab ñe\
 
 def lines_of(content: bytes) -> list[bytes]:
     """The lines by the contract, in the plainest way."""
-    body = content.removeprefix(corpus.BOM)
+    body = content.removeprefix(BOM)
     lines = body.split(b"\n")
     return [line.removesuffix(b"\r") for line in (lines if lines[-1] else lines[:-1])]
 

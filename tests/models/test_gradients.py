@@ -158,4 +158,5 @@ def test_no_parameter_is_without_a_gradient(decoder: str, score: str | None) -> 
     for options in systems(decoder, score) if score in (None, "dot") else some_systems(decoder, score):
         for name, gradient in gradients_of(build(options), loss_of).items():
             assert gradient is not None, (options, name)
-            assert gradient.abs().max() > 1e-9, (options, name)
+            closed = options.get("bridge") == "relu" and name.startswith("bridge.")  # a ReLU may be, for every row
+            assert closed or gradient.abs().max() > 1e-9, (options, name)

@@ -104,6 +104,7 @@ def test_every_other_option_of_a_training_is_fixed():
         "plateau_patience": 7, "clip_grad_norm": 3.0, "label_smoothing": 0.3, "ema_decay": 0.9, "valid_every": 5,
         "accum_count": 2, "init_vocab": "map", "freeze": ["encoder"], "coverage_weight": 0.3,
         "valid_metrics": ["bleu"], "valid_sentences": 5, "early_stopping_metric": "bleu", "seed": 9,
+        "precision": "bf16",
     }  # fmt: skip
     assert set(unusual) == fixed
     for name, value in unusual.items():

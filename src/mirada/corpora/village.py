@@ -31,7 +31,7 @@ ASKING = {"how": "cómo", "where": "dónde"}
 BEING = {"you are": "estás", "he is": "está", "we are": "estamos", "they are": "están"}
 SHORTEST, LONGEST = 3, 200  # words
 ASKED = 14  # words of questions at most
-PATIENCE = 10_000  # draws in a row that bring nothing new
+PATIENCE = 1000  # draws in a row that bring nothing new
 
 
 def village(
