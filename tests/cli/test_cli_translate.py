@@ -158,6 +158,7 @@ def test_a_pipe_gives_the_same_bytes(model_folder):
     assert all(line.startswith("mirada: ") for line in ran.errors.splitlines()), "notes about lines only"
 
 
+@pytest.mark.slow
 @one_model
 @pytest.mark.parametrize("name", ["translate", "score"])
 def test_a_reader_that_has_enough(name, model_folder, tmp_path):

@@ -73,6 +73,7 @@ def test_a_closed_output_is_told_before_the_work(name, model_folder, tmp_path, m
     assert capsys.readouterr().err in (wanted, "mirada: standard input is closed; give --input, or something to read\n")
 
 
+@pytest.mark.slow
 @ONE
 def test_processes_whose_streams_are_closed(model_folder, tmp_path):
     """No traceback; and messages never go to standard output because standard error is closed."""

@@ -128,6 +128,7 @@ def seeded_loss(model: AnyModel) -> Tensor:
     return loss_of(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("decoder", "score"), FAMILIES)
 def test_every_parameters_gradient_by_finite_differences(decoder: str, score: str | None) -> None:
     for options in some_systems(decoder, score)[::4]:

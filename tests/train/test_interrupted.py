@@ -58,6 +58,7 @@ def assert_goes_on(folder: Path, whole: tuple[dict[str, object], Path]) -> None:
     assert_same(expected, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_asked_to_stop(number, code, whole, tmp_path):
     """Meanwhile nobody else may write into the folder; afterwards the same command goes on."""
