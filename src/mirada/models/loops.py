@@ -26,7 +26,7 @@ def in_loop(module: Decoder, *names: str) -> Decoder:
 def _laid_out(module: nn.Module) -> nn.Module:
     """A view of a module in which its own linear layers and cells, and those of its parts, are laid out."""
     view = in_loop(module, *module._modules)
-    if isinstance(module, nn.Linear) and module.bias is None and gains(module.weight):
+    if isinstance(module, nn.Linear) and getattr(module, "bias", None) is None and gains(module.weight):
         setattr(view, "forward", product(module.weight))  # noqa: B010 - a method, as far as types know
     if isinstance(module, Cell) and gains(module.w_h):
         setattr(view, "recurrent", product(module.w_h))  # noqa: B010
