@@ -18,7 +18,6 @@ from mirada.models.cells import CellState
 from mirada.models.copying import CopyGate, Copying, copying, mixture
 from mirada.models.embedding import MaxoutReadout
 from mirada.models.encoder import RecurrentParts
-from mirada.models.loops import in_loop
 
 
 class BahdanauState(NamedTuple):
@@ -102,10 +101,9 @@ class Bahdanau(nn.Module):
         state = self.start(memory)
         embedded = self.embedding(target_in.T)  # [T, B, E]
         masks = self.stack.masks(embedded, embedded.size(1))
-        loop = in_loop(self, "score", "context_gates", "stack")
         states, contexts, weights = [], [], []
         for y_gates in self.stack.project(embedded):  # [B, G·D]
-            attended, state = loop._advance(y_gates, state, memory, masks)
+            attended, state = self._advance(y_gates, state, memory, masks)
             states.append(state.layers[-1][0])
             contexts.append(attended.context)
             weights.append(attended.weights)

@@ -21,9 +21,8 @@ GATES = {"lstm": 4, "gru": 3}
 
 def lstm_step(gates: Tensor, c: Tensor) -> CellState:
     """c' = f·c + i·g, h' = o·tanh(c') from gates `[N, 4H]` in the order i, f, o, g (Hochreiter & Schmidhuber; Gers)."""
-    ifo, g = gates.split((3 * c.size(-1), c.size(-1)), -1)
-    i, f, o = ifo.sigmoid().chunk(3, -1)
-    c = f * c + i * g.tanh()
+    i, f, o = gates[..., : 3 * c.size(-1)].sigmoid().chunk(3, -1)
+    c = f * c + i * gates[..., 3 * c.size(-1) :].tanh()
     return o * c.tanh(), c
 
 
@@ -33,10 +32,9 @@ def gru_step(x_gates: Tensor, h_gates: Tensor, b_n: Tensor, h: Tensor) -> CellSt
     z keeps the old state as in Cho et al. 2014 (Bahdanau writes 1 − z); r acts after the product with U_n, as in the
     first version of that paper (arXiv 1406.1078v1) and in cuDNN.
     """
-    sizes = (2 * h.size(-1), h.size(-1))
-    (x_rz, x_n), (h_rz, h_n) = x_gates.split(sizes, -1), h_gates.split(sizes, -1)
-    r, z = (x_rz + h_rz).sigmoid().chunk(2, -1)
-    n = torch.addcmul(x_n, r, h_n + b_n).tanh()
+    size = 2 * h.size(-1)
+    r, z = (x_gates[..., :size] + h_gates[..., :size]).sigmoid().chunk(2, -1)
+    n = torch.addcmul(x_gates[..., size:], r, h_gates[..., size:] + b_n).tanh()
     return (torch.lerp(n, h, z),)
 
 
@@ -71,16 +69,12 @@ class Cell(nn.Module):
         """W_x x + b: `[…, I]` → `[…, G·H]`, for any number of steps at once."""
         return nn.functional.linear(x, self.w_x, self.b_x)
 
-    def recurrent(self, h: Tensor) -> Tensor:
-        """W_h h: `[N, H]` → `[N, G·H]`."""
-        return h @ self.w_h.T
-
     def step(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
         """One step from `x_gates` `[N, G·H]`; `drop` `[N, H]` is the recurrent dropout's mask for this sequence."""
         h = state[0] if drop is None else state[0] * drop
         if self.kind == "lstm":
-            return lstm_step(x_gates + self.recurrent(h), state[1])
-        return gru_step(x_gates, self.recurrent(h), cast(Tensor, self.b_n), state[0])
+            return lstm_step(torch.addmm(x_gates, h, self.w_h.T), state[1])
+        return gru_step(x_gates, h @ self.w_h.T, cast(Tensor, self.b_n), state[0])
 
     def scan_plain(self, x_gates: Tensor, state: CellState, *, drop: Tensor | None = None) -> CellState:
         """All steps of `x_gates` `[T, N, G·H]`, as repeated `step`: every state, each part `[T, N, H]`."""

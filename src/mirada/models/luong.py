@@ -18,7 +18,6 @@ from mirada.models.base import Memory, Outputs, Step
 from mirada.models.cells import CellState
 from mirada.models.copying import CopyGate, Copying, copying, mixture
 from mirada.models.encoder import RecurrentParts
-from mirada.models.loops import in_loop
 
 
 class LuongState(NamedTuple):
@@ -117,9 +116,9 @@ class Luong(nn.Module):
 
     def _loop(self, embedded: Tensor, state: LuongState, memory: Memory) -> tuple[Tensor, Tensor, Attended]:
         masks = self.stack.masks(embedded, embedded.size(1))
-        loop, steps = in_loop(self, "score", "feed_gates", "w_c", "stack"), []
+        steps = []
         for y_gates in self.stack.project(embedded):  # [B, G·D]
-            s_tilde, attended, state = loop._advance(y_gates, state, memory, masks)
+            s_tilde, attended, state = self._advance(y_gates, state, memory, masks)
             steps.append((s_tilde, state.layers[-1][0], *attended))
         hidden, states, *parts = (torch.stack(part, 1) for part in zip(*steps, strict=True))  # [B, T, …]
         return hidden, states, Attended(*parts)
