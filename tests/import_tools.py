@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from cli_tools import refusal
+from cli_tools import refusal, works
+from mirada.translator import load
 
+HERE = Path(__file__).parent / "importing"
 Change = Callable[[dict[str, Any]], object]
+
+
+def copy_of(name: str, tmp_path: Path) -> Path:
+    """A copy of a model that may be spoilt."""
+    return Path(shutil.copytree(HERE / name, tmp_path / name))
+
+
+def outputs(source: Path, out: Path) -> list[float]:
+    """Scores of a pair by an imported model."""
+    works("import", source, "--out", out)
+    return list(load(out, device="cpu").score(["Ana sees the cat ."], ["Ana ve la gato ."])[0].token_log_probabilities)
 
 
 def spoil(path: Path, change: Change) -> None:

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from cli_tools import works
-from import_tools import Change, Hostile, refused, spoil
-from mirada.translator import load
+from import_tools import Change, Hostile, copy_of, outputs, refused, spoil
 
 HERE = Path(__file__).parent
 POINT = "checkpoint_best.pt"
@@ -24,22 +23,11 @@ SAID = {
 }
 
 
-def copy_of(name: str, tmp_path: Path) -> Path:
-    """A copy of a model that may be spoilt."""
-    return Path(shutil.copytree(HERE / name, tmp_path / name))
-
-
 @pytest.mark.parametrize("name", list(SAID))
 def test_it_says_what_differs_from_the_papers_system(name: str, tmp_path: Path) -> None:
     said = works("import", HERE / name, "--out", tmp_path / "out").errors
     assert "imported from fairseq" in said
     assert SAID[name] in said
-
-
-def outputs(source: Path, out: Path) -> list[float]:
-    """Scores of a pair by an imported model."""
-    works("import", source, "--out", out)
-    return list(load(out, device="cpu").score(["Ana sees the cat ."], ["Ana ve la gato ."])[0].token_log_probabilities)
 
 
 def as_args(content: dict[str, Any]) -> None:

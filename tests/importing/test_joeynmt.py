@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import torch
 import yaml
 
 from cli_tools import works
-from import_tools import Change, Hostile, refused, spoil
-from mirada.translator import load
+from import_tools import Change, Hostile, copy_of, outputs, refused, spoil
 
 HERE = Path(__file__).parent
 SAID = {
@@ -24,22 +22,11 @@ SAID = {
 }
 
 
-def copy_of(name: str, tmp_path: Path) -> Path:
-    """A copy of a model that may be spoilt."""
-    return Path(shutil.copytree(HERE / name, tmp_path / name))
-
-
 @pytest.mark.parametrize("name", list(SAID))
 def test_it_says_what_differs_from_the_papers_system(name: str, tmp_path: Path) -> None:
     said = works("import", HERE / name, "--out", tmp_path / "out").errors
     assert "imported from JoeyNMT" in said
     assert SAID[name] in said
-
-
-def outputs(folder: Path, out: Path) -> list[float]:
-    """Scores of a pair by an imported folder."""
-    works("import", folder, "--out", out)
-    return list(load(out, device="cpu").score(["Ana sees the cat ."], ["Ana ve la gato ."])[0].token_log_probabilities)
 
 
 @pytest.mark.parametrize(("kind", "equal"), [("zero", False), ("last", True)])

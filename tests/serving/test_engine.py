@@ -6,6 +6,8 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+from types import SimpleNamespace
+from unicodedata import normalize
 
 import pytest
 from fastapi.testclient import TestClient
@@ -15,6 +17,7 @@ from mirada.config.configfile import changed
 from mirada.serving.app import build
 from mirada.serving.engine import Coming, Engine, Wanted, cancel
 from mirada.serving.errors import RefusedError, RetiredError
+from mirada.serving.service import Service
 from mirada.translator import load
 from serving.conftest import settings_for
 
@@ -235,3 +238,17 @@ def test_a_client_that_leaves_frees_its_place(folders):
     gate.free.set()
     assert texts([first])
     engine.retire()
+
+
+@pytest.mark.parametrize(("text", "refused"), [("ﷺﷺ", True), ("ab", False), ("a" * 31, True)])
+def test_texts_whose_normal_form_is_longer_are_still_cut_to_be_counted(text, refused):
+    """U+FDFA is one character, and eighteen once it is normalised."""
+    cutting = SimpleNamespace(pieces=lambda texts: [list(normalize("NFKC", one)) for one in texts])
+    engine = SimpleNamespace(translator=SimpleNamespace(source_tokenizer=cutting))
+    limits = SimpleNamespace(max_texts=1, max_tokens=30)
+    check = Service(None, limits, None).check_texts(engine, [text])
+    if refused:
+        with pytest.raises(RefusedError, match=r"^text 1: expected at most 30 tokens, got \d+$"):
+            asyncio.run(check)
+    else:
+        asyncio.run(check)

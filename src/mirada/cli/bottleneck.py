@@ -14,8 +14,8 @@ from mirada.escape import terminal
 from mirada.files import expanded
 
 EPILOG = """examples:
-  mirada bottleneck --out runs/bottleneck --seeds 3    # a small world; about 15 minutes a seed on two cores
-  mirada bottleneck --out runs/quick --quick           # about 4 minutes
+  mirada bottleneck --out runs/bottleneck --seeds 3    # a small world, three seeds
+  mirada bottleneck --out runs/quick --quick           # some minutes on two cores
   mirada bottleneck --src train.en --tgt train.de --parts lengths,capacity --updates 4000 --out runs/en-de
 
 parts:
@@ -64,7 +64,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         epilog=EPILOG,
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the runs and the report")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes: about 4 minutes")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes: some minutes on two cores")
     parser.add_argument(
         "--parts", default="lengths,capacity,forgetting,cost", help="which experiments, by commas [all four]"
     )

@@ -18,7 +18,7 @@ from mirada.importing import recurrent, transformers
 from mirada.importing.files import Tensors, ToolkitOptions, read_bytes
 from mirada.importing.pickles import read_pickle
 from mirada.importing.recurrent import Shape
-from mirada.importing.transformers import Names, Ties, Weights
+from mirada.importing.transformers import FAIRSEQ, Ties, Weights
 from mirada.importing.words import Sides, WordList, how_texts_are_cut, read_words, word_tokenizer
 from mirada.importing.write import Imported
 
@@ -26,14 +26,6 @@ CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "checkpoint.pt", "mod
 MOST_WORDS = 1 << 28  # bytes
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")  # the entries that no file lists
 SPECIAL = {"<unk>": 3, "<pad>": 1, "<s>": 2, "</s>": 2, "never read or written": 0}
-NAMES = Names(
-    ("self_attn", "self_attn"),
-    "encoder_attn",
-    {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"},
-    ("fc1", "fc2"),
-    ("self_attn_layer_norm", "final_layer_norm"),
-    ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
-)
 PLACES = {
     "encoder": "encoder.layers.",
     "decoder": "decoder.layers.",
@@ -241,7 +233,7 @@ def _transformer(tensors: Tensors, settings: ToolkitOptions, sides: Sides) -> Fo
     source, target = (table * (1 if scaled else width**-0.5) for table in tables)
     found = transformers.looked_up((source, target), output, (sides[0].rows, sides[1].rows), ties)
     found["output.bias"] = torch.zeros(len(sides[1].rows))
-    found |= transformers.layers(tensors, NAMES, options, PLACES)
+    found |= transformers.layers(tensors, FAIRSEQ, options, PLACES)
     for number in range(options["enc_layers"]):
         tensors.skip(*(f"encoder.layers.{number}.{name}" for name in COPIES))
     positions = "tensor2tensor's wavelengths of positions, counted from 2"

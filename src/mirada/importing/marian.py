@@ -18,7 +18,7 @@ from mirada.errors import ModelFolderError
 from mirada.importing.files import Tensors, read_json, read_tensors
 from mirada.importing.spm import Pieces, is_language, read_pieces, tokenizer
 from mirada.importing.transformers import (
-    Names,
+    FAIRSEQ,
     Ties,
     Weights,
     check_positions,
@@ -30,14 +30,6 @@ from mirada.importing.transformers import (
 from mirada.importing.write import Imported
 from mirada.models.embedding import Places
 
-NAMES = Names(
-    ("self_attn", "self_attn"),
-    "encoder_attn",
-    {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"},
-    ("fc1", "fc2"),
-    ("self_attn_layer_norm", "final_layer_norm"),
-    ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
-)
 PLACES = {"encoder": "model.encoder.layers.", "decoder": "model.decoder.layers."}
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
@@ -169,7 +161,7 @@ def _weights(
     tied = Ties(options["tied_embeddings"], options["tied_softmax"])
     found = looked_up((embedded[0] * scale, embedded[1] * scale), output, (source, target), tied)
     found["output.bias"] = tensors.take("final_logits_bias", 1, len(output))[0][target]
-    found |= layers(tensors, NAMES, options, PLACES)
+    found |= layers(tensors, FAIRSEQ, options, PLACES)
     for side in ("encoder", "decoder"):
         check_positions(tensors, f"model.{side}.embed_positions.weight", width, Places(), halves=True)
     return reordered(found, from_halves(width))

@@ -37,6 +37,16 @@ class Names(NamedTuple):
     ff_has_biases: bool = True
 
 
+FAIRSEQ = Names(  # which Hugging Face's Marian took over
+    ("self_attn", "self_attn"),
+    "encoder_attn",
+    {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"},
+    ("fc1", "fc2"),
+    ("self_attn_layer_norm", "final_layer_norm"),
+    ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
+)
+
+
 def layer(tensors: Tensors, names: Names, prefix: str, *, sizes: tuple[int, int], cross: bool) -> Weights:
     """One layer's weights under mirada's names, without the layer's own. `sizes`: d_model and the inner width.
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -66,7 +67,8 @@ class Service:
     async def check_texts(self, engine: Engine, texts: Sequence[str], *, field: str = "text") -> None:
         """Raise RefusedError for too many texts, or one with too many tokens.
 
-        A token has a character at least, so most texts need not be cut into tokens to be known as short enough.
+        A token has a character at least, of the text or of what a tokeniser makes of it: most texts need not be cut to
+        be known as short enough.
         """
         most, limit = self.settings.max_texts, self.settings.max_tokens
         if len(texts) > most:
@@ -76,7 +78,7 @@ class Service:
                 raise RefusedError(
                     422, f"{field} {number}: expected at most {limit} tokens, got {len(text)} characters"
                 )
-        long = {number: text for number, text in enumerate(texts, start=1) if len(text) + MARKS > limit}
+        long = {number: text for number, text in enumerate(texts, start=1) if _most_tokens(text) > limit}
         pieces = engine.translator.source_tokenizer.pieces
         small = sum(map(len, long.values())) < SLOW
         rows = pieces([*long.values()]) if small else await asyncio.to_thread(pieces, [*long.values()])
@@ -147,6 +149,11 @@ async def present(request: Request) -> AsyncIterator[asyncio.Task[None]]:
         yield task
     finally:
         task.cancel()
+
+
+def _most_tokens(text: str) -> int:
+    """More tokens than a text can have: normalising may write one character as eighteen, lower case one as two."""
+    return 2 * len(normalize("NFKC", text)) + MARKS
 
 
 def as_list(texts: str | list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The sizes of the four experiments: of a default run (about 15 minutes a seed on two cores) and of a quick one."""
+"""The sizes of the four experiments: of a default run and of a quick one."""
 
 from __future__ import annotations
 
