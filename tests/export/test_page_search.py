@@ -17,7 +17,9 @@ from web_tools import modules, needs_node, needs_runtime, node
 
 pytestmark = [needs_node, needs_runtime]
 SYSTEMS: dict[str, tuple[Any, ...]] = {**{name: (name,) for name in MODELS}, **SPECIAL}
-FEW = ["luong", "copied subwords"]
+MARIAN = Path(__file__).parents[1] / "importing" / "marian"
+IMPORTED = "imported"  # tokens of SentencePiece
+FEW = ["luong", "copied subwords", IMPORTED]
 TEXTS = [*SOURCES[:3], "", "the the cat cat fox", "żółw ĥ, the fox the\tquick", "a"]
 WAYS: list[dict[str, Any]] = [
     {"beam_size": 1},
@@ -48,12 +50,18 @@ console.log(JSON.stringify(found));
 """
 
 
-@pytest.mark.parametrize("names", [FEW, pytest.param(list(SYSTEMS), marks=pytest.mark.slow)], ids=["few", "every"])
+EVERY = pytest.param([*SYSTEMS, IMPORTED], marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("names", [FEW, EVERY], ids=["few", "every"])
 def test_the_page_writes_what_python_writes(tmp_path: Path, names: list[str]) -> None:
     """Every flow, copied words and letters, windows, coverage, parts; all in one process of Node."""
     for name in names:
-        decoder, *changes = SYSTEMS[name]
-        tiny.write_folder(tmp_path / name, decoder, *changes)
+        if name == IMPORTED:
+            works("import", MARIAN, "--out", tmp_path / name)
+        else:
+            decoder, *changes = SYSTEMS[name]
+            tiny.write_folder(tmp_path / name, decoder, *changes)
         works("export", tmp_path / name, "--to", "web", "--out", tmp_path / "pages" / name)
     folders = [str(tmp_path / "pages" / name) for name in names]
     page = modules(tmp_path / "pages" / "luong")

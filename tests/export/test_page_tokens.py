@@ -14,19 +14,28 @@ from mirada.data.copying import copy_ids
 from mirada.data.fitting import Truncation, truncate
 from mirada.data.parts import SourceTokenizer, train_source
 from mirada.data.tokenizer import Tokenizer, TokenizerOptions, train_tokenizer
+from mirada.data.vocabulary import SPECIAL_TOKENS
+from mirada.importing import spm
 from web_tools import modules, needs_node, node
 
 pytestmark = needs_node
-SCRIPT = """
+SENTENCEPIECE = Path(__file__).parents[1] / "importing" / "marian" / "source.spm"
+PIECES = """
 import {copyIds, tokenizer, truncate} from "./tokens.js";
 const read = given.tokenizers.map(({content, kind}) => tokenizer(content, kind));
 const row = ({id, text, word}) => [id, text, word];
 const found = read.map((one, i) => given.lines[i].map(line => one.pieces(line).map(row)));
+"""
+SHOWN = "console.log(JSON.stringify(found));"
+SCRIPT = (
+    PIECES
+    + """
 const joined = read.map((one, i) => one.join ? found[i].map(row => one.join(row.map(([, text]) => text))) : null);
 const copies = given.lines[0].map(line => copyIds(read[0].pieces(line), read[0]));
 const cuts = given.cuts.map(([most, how]) => truncate([1, 2, 3, 4, 5], most, how));
 console.log(JSON.stringify({found, joined, copies, cuts}));
 """
+)
 ODD = [
     *("", " ", "\t", "a", " a  b ", "\u00a0a\u3000b\u2028c\x85d\ufeffe", "<unk> a </s>", "\\<s> \\\\<pad> <s>x x<s>"),
     *("▁", "a▁b ▁ c", "\ufdd0", "e\u0301te\u0301 \u1e9b\u0323", "ﬁ ① Ⅸ ㎏ ½", "¿¡a!?…", "12,345.67 €"),
@@ -65,6 +74,27 @@ def tokenizers(corpus: list[str]) -> list[SourceTokenizer]:
     two = train_source(parts, ("char", "features"), TokenizerOptions("char", 200))
     alike = train_source(parts, ("bpe", "bpe"), TokenizerOptions("bpe", 200))
     return [*(train_tokenizer(texts, options) for options in KINDS), two, alike]
+
+
+@pytest.fixture(scope="module")
+def sentencepiece() -> list[Tokenizer]:
+    """A model of SentencePiece's with its table of characters (nmt_nfkc), and the same without one."""
+    pieces = spm.read_pieces(SENTENCEPIECE)
+    entries = [*SPECIAL_TOKENS, *(piece for piece in pieces.scores if piece not in SPECIAL_TOKENS), "日", ">>spa<<"]
+    return [spm.tokenizer(model, entries) for model in (pieces, pieces._replace(charsmap=b""))]
+
+
+def test_the_same_tokens_of_sentencepiece(sentencepiece: list[Tokenizer], lines: list[str], tmp_path: Path) -> None:
+    """All lines with the table, and without it those that are odd."""
+    blanks = ["a\n b \n c", " \r\n a\r\n", ">>spa<< a", "x>>spa<<"]
+    shares = [[*lines, *blanks], [*lines[-500:], *blanks]]
+    contents = [{"content": one.content(), "kind": one.kind} for one in sentencepiece]
+    found = node(modules(tmp_path), PIECES + SHOWN, {"tokenizers": contents, "lines": shares})
+    for i, (read, share) in enumerate(zip(sentencepiece, shares, strict=True)):
+        for line, row, given in zip(share, found[i], read.pieces(share), strict=True):
+            same = [(piece.id, piece.word) for piece in given]
+            assert [(number, word) for number, _, word in row] == same, (i, line)
+            assert all(piece.text == one[1] for one, piece in zip(row, given, strict=True) if piece.id), (i, line)
 
 
 def test_the_same_tokens(tokenizers: list[SourceTokenizer], lines: list[str], tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from urllib.error import URLError
 import pytest
 
 from cli_tools import refusal, works
-from mirada.data.tokenizer import Tokenizer
-from mirada.export import web_runtime
+from mirada.export import web, web_runtime
 from mirada.export.web import OWN, SHARED
 from mirada.export.web_runtime import ADVICE, FILES, NAME
 
@@ -110,10 +109,18 @@ def no_network(address: str, timeout: int) -> io.BytesIO:
 
 
 @ONE
-def test_tokens_of_sentencepiece_are_refused(
+def test_large_models_are_spoken_of_or_refused(
     model_folder: Path, tmp_path: Path, fetched: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tokenizer, "content", lambda self: {"pre_tokenizer": {"type": "Metaspace", "split": False}})
-    line = refusal("export", model_folder, "--to", "web", "--out", tmp_path / "page")
-    assert line == "tokens of SentencePiece, as imported models have, cannot be read by a page yet; use --to onnx"
-    assert (fetched, (tmp_path / "page").exists()) == ([], False)
+    """Beside what a page can hold, and beside what a phone can."""
+    ask = ("export", model_folder, "--to", "web", "--out", tmp_path / "page")
+    assert "slow" not in works(*ask[:-1], tmp_path / "small").errors
+    monkeypatch.setattr(web, "HEAVY_BYTES", 10)
+    smaller = "--precision int8 makes it smaller"
+    said = works(*ask[:-1], tmp_path / "large").errors.splitlines()[-1]
+    assert said == f"mirada: 0 MB of model are slow to fetch, and much for a phone's memory; {smaller}"
+    monkeypatch.setattr(web, "MOST_BYTES", 20)
+    assert refusal(*ask) == f"0 MB of model, a page can hold 0 MB; {smaller}, or use --to onnx"
+    line = refusal(*ask, "--precision", "int8")
+    assert line == "0 MB of model, a page can hold 0 MB; train a smaller one for a page, or use --to onnx"
+    assert {path.name for path in tmp_path.iterdir()} == {"cache", "small", "large"}

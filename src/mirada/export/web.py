@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mirada.config.options import Config
-from mirada.data.parts import Parts, SourceTokenizer
+from mirada.data.parts import Parts
 from mirada.errors import ConfigError
 from mirada.export.graph import Precision
 from mirada.export.onnx_folder import write_checked
@@ -20,6 +20,7 @@ from mirada.store.checkpoint import Loaded
 from mirada.texts import input_limit
 
 FORMAT = 1
+HEAVY_BYTES, MOST_BYTES = 50_000_000, 1_000_000_000  # WebAssembly has 4 GB, and a model is there twice while it is read
 ABOUT, MODEL, RUNTIME = "about.json", "model", "runtime"
 OWN = ("index.html", "app.js", "engine.js", "say.js", "search.js", "tokens.js")
 SHARED = ("dom.js", "map.js", "page.css", "sentence.js", "units.js", "words.js")  # with the page of `mirada explain`
@@ -35,26 +36,27 @@ def export_web(
     """Write the folder; its graphs are checked against torch as those of `--to onnx` are.
 
     `runtime` is the package onnxruntime-web as npm has it (None: cached, or fetched). Raises ConfigError where it is
-    another one or not to be had, for tokens that the page cannot read, and as `export_onnx`.
+    another one or not to be had, for models that no page can hold, and as `export_onnx`.
     """
-    for tokenizer in (loaded.source, loaded.target):
-        _refuse_sentencepiece(tokenizer)
     library = runtime_files(runtime, say=say)
     with new_folder(out) as folder:
         for name in (MODEL, RUNTIME):
             (folder / name).mkdir()
         exported, difference = write_checked(loaded, precision, folder / MODEL)
+        size = sum(path.stat().st_size for path in (folder / MODEL).iterdir())
+        advice = _weighed(size, precision)
         (folder / ABOUT).write_text(json.dumps(about(exported), indent=1) + "\n", encoding="utf-8")
         for part, names in (("export", OWN), ("explain", SHARED)):
             for name in names:
                 (folder / name).write_bytes(files("mirada").joinpath(part, "static", name).read_bytes())
         for name, content in library.items():
             (folder / RUNTIME / name).write_bytes(content)
-        size = sum(path.stat().st_size for path in (folder / MODEL).iterdir())
     say(
         f"{out}: {size / 1e6:.1f} MB of model in {precision}, checked: log-probabilities differ by {difference:.1g}; "
         f"to look at it: python -m http.server -d {out}"
     )
+    if advice:
+        say(advice)
 
 
 def about(exported: Exported) -> dict[str, Any]:
@@ -79,9 +81,12 @@ def _system(config: Config) -> str:
     return " · ".join(str(part) for part in parts if part)
 
 
-def _refuse_sentencepiece(tokenizer: SourceTokenizer) -> None:
-    cuts = tokenizer.content().get("pre_tokenizer") or {}
-    if cuts.get("split") is False:
+def _weighed(size: int, precision: Precision) -> str:
+    """What to say of a model of so many bytes, if anything; raises ConfigError for more than a browser can hold."""
+    smaller = "--precision int8 makes it smaller" if precision == "float32" else "train a smaller one for a page"
+    if size > MOST_BYTES:
         raise ConfigError(
-            "tokens of SentencePiece, as imported models have, cannot be read by a page yet; use --to onnx"
+            f"{size / 1e6:,.0f} MB of model, a page can hold {MOST_BYTES / 1e6:,.0f} MB; {smaller}, or use --to onnx"
         )
+    many = f"{size / 1e6:,.0f} MB of model are slow to fetch, and much for a phone's memory; {smaller}"
+    return many if size > HEAVY_BYTES else ""

@@ -7,26 +7,52 @@ const ENDS = new RegExp(`^[${WHITE}]+|[${WHITE}]+$`, "gu");
 const STRIPPED = `[${WHITE}\\x1c-\\x1f]`, BLANK = new RegExp(`^${STRIPPED}*$`, "u"), MARGINS = new RegExp(`^${STRIPPED}+|${STRIPPED}+$`, "gu");  // what Python's strip takes away
 const RESERVED = /^\\(?=\\*(?:<unk>|<pad>|<s>|<\/s>)$)/u;
 
-// The library's patterns (Oniguruma) as JavaScript's, for which two other characters are blanks.
-const pattern = source => new RegExp(source.replaceAll("[\\s\\S]", "[^]").replaceAll("\\S", `[^${WHITE}]`).replaceAll("\\s", `[${WHITE}]`), "gu");
+// The library's patterns (Oniguruma) as JavaScript's, for which two other characters are blanks and ^ and $ mean the whole text.
+const LINES = {"^": "(?<![^\\n])", "$": "(?![^\\n])"};
+const pattern = source => new RegExp(source.replaceAll("[\\s\\S]", "[^]").replaceAll("\\S", `[^${WHITE}]`).replaceAll("\\s", `[${WHITE}]`).replace(/(?<!\[)[$^]/g, mark => LINES[mark]), "gu");
 const refuse = what => { throw new Error(`tokeniser: ${what} is not known here`); };
 
 // Normalisers: each a function from text to text.
 function normaliser(made) {
   if (made.type === "Sequence") { const steps = made.normalizers.map(normaliser); return text => steps.reduce((now, step) => step(now), text); }
   if (made.type === "NFC" || made.type === "NFKC") return text => text.normalize(made.type);
+  if (made.type === "Precompiled") return precompiled(Uint8Array.from(atob(made.precompiled_charsmap), letter => letter.charCodeAt(0)));
   if (made.type === "Strip" && made.strip_left && made.strip_right) return text => text.replace(ENDS, "");
   if (made.type !== "Replace") return refuse(`the normaliser ${made.type}`);
   const {String: plain, Regex: regex} = made.pattern, found = regex === undefined ? plain : pattern(regex);
   return text => text.replaceAll(found, () => made.content);
 }
 
+// SentencePiece's table: the size of a trie, the trie (Darts, a double array of 32-bit units), and replacements, each ended by a zero.
+function precompiled(table) {
+  const view = new DataView(table.buffer), size = view.getUint32(0, true), bytes = new TextEncoder(), text = new TextDecoder();
+  const unit = place => view.getUint32(4 + 4 * place, true), below = (place, own) => place ^ (own >>> 10 << ((own & 512) >>> 6));
+  // The replacement of the shortest beginning that has one, as in the library; null where none has.
+  const replacement = letters => {
+    let place = below(0, unit(0));
+    for (const letter of bytes.encode(letters)) {
+      const own = letter && unit(place ^= letter);
+      if (!letter || (own & 0x800000ff) !== letter) return null;
+      place = below(place, own);
+      if (own & 256) { const start = 4 + size + (unit(place) & 0x7fffffff); return text.decode(table.subarray(start, table.indexOf(0, start))); }
+    }
+    return null;
+  };
+  const known = new Map(), graphemes = new Intl.Segmenter("en", {granularity: "grapheme"});
+  const whole = letters => (bytes.encode(letters).length < 6 ? replacement(letters) : null) ?? Array.from(letters, letter => replacement(letter) ?? letter).join("");
+  return line => Array.from(graphemes.segment(line), ({segment}) => {
+    if (!known.has(segment)) known.set(segment, whole(segment));
+    return known.get(segment);
+  }).join("");
+}
+
 // Splitters: each a function from one piece of text to several.
 function splitter(made) {
   if (made.type === "Sequence") { const steps = made.pretokenizers.map(splitter); return text => steps.reduce((now, step) => now.flatMap(step), [text]); }
   if (made.type === "WhitespaceSplit") return text => text.split(new RegExp(`[${WHITE}]+`, "u")).filter(Boolean);
-  if (made.type === "Metaspace" && made.split !== false && made.prepend_scheme === "always") {
-    return text => { const spaced = text.replaceAll(" ", SPACE); return cut(spaced && !spaced.startsWith(SPACE) ? SPACE + spaced : spaced, /▁/gu, true); };
+  if (made.type === "Metaspace" && made.prepend_scheme === "always") {
+    const divide = made.split === false ? text => text ? [text] : [] : text => cut(text, /▁/gu, true);
+    return text => { const spaced = text.replaceAll(" ", SPACE); return divide(spaced && !spaced.startsWith(SPACE) ? SPACE + spaced : spaced); };
   }
   if (made.type !== "Split" || made.invert || made.pattern.Regex === undefined) return refuse(`the splitter ${made.type}`);
   const regex = pattern(made.pattern.Regex);
@@ -72,8 +98,9 @@ function bpe(model) {
 
 // The likeliest way to cut a text (Kudo 2018); unknown characters side by side are one token.
 function unigram(model) {
-  const ids = new Map(model.vocab.map(([piece], id) => [piece, id])), longest = Math.max(...model.vocab.map(([piece]) => piece.length));
-  const unknown = Math.min(...model.vocab.map(([, score]) => score)) - 10;
+  const ids = new Map(), unknown = model.vocab.reduce((least, [, score]) => Math.min(least, score), Infinity) - 10;
+  for (const [piece] of model.vocab) for (let size = 1; size < piece.length; size++) ids.set(piece.slice(0, size), null);  // that which may become one
+  model.vocab.forEach(([piece], id) => ids.set(piece, id));
   return text => {
     const ends = Array(text.length + 1).fill(null);
     ends[0] = {score: 0};
@@ -81,9 +108,10 @@ function unigram(model) {
     for (let start = 0; start < text.length;) {
       const letter = String.fromCodePoint(text.codePointAt(start)).length, here = ends[start].score;
       let alone = false;
-      for (let size = 1; size <= Math.min(longest, text.length - start); size++) {
+      for (let size = 1; start + size <= text.length; size++) {
         const id = ids.get(text.slice(start, start + size));
-        if (id === undefined) continue;
+        if (id === undefined) break;
+        if (id === null) continue;
         reach(start + size, model.vocab[id][1] + here, id, start);
         alone ||= size === letter;
       }
