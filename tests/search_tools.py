@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +12,7 @@ from torch import Tensor
 import tiny
 from mirada.config.options import SearchConfig
 from mirada.search.decode import Hypothesis, Sentences, search
-from mirada.search.scheduler import Request, with_end
+from mirada.search.scheduler import Request, Scheduler, with_end
 from mirada.translator import Translator
 from mirada.trees import map_tensors, put_rows
 from toy_decoder import EOS, PAD, ToyDecoder
@@ -83,3 +85,27 @@ def run(
 
 def steps(output: Hypothesis) -> list[int]:
     return [*output.tokens, EOS] if output.finished else list(output.tokens)
+
+
+class Gated(ToyModel):
+    """A decoder whose steps wait for a gate; `steps` are the rows of each."""
+
+    def __init__(self, toy: ToyDecoder):
+        super().__init__(toy)
+        self.gate, self.begun, self.steps = threading.Event(), threading.Event(), list[int]()
+        self.arrive: Callable[[], object] = lambda: None  # at each step
+
+    def step(self, token: torch.Tensor, state: Any, memory: Any) -> Any:
+        self.steps.append(len(token))
+        self.begun.set()
+        assert self.gate.wait(30)
+        self.arrive()
+        return super().step(token, state, memory)
+
+
+def request(sentence: int, number: int = 0) -> Request:
+    return Request([sentence + 4, EOS], [], number)
+
+
+def scheduler(model: ToyModel, **options: Any) -> Scheduler:
+    return Scheduler(model, device=torch.device("cpu"), vocabulary=8, **options)

@@ -317,15 +317,15 @@ def test_case_18_every_hypothesis_has_its_own_length(model_folder):
 def test_case_19_too_big_a_batch_is_halved(model_folder, monkeypatch):
     """A batch that memory cannot hold is halved and tried again; where one alone cannot be held, its line is named."""
     expected = translates(model_folder)
-    real, sizes = run.Worker._encoded, []
+    real, sizes = run.Track._encoded, []
 
-    def small(self: run.Worker, tasks: list[object], *rest: object) -> object:
+    def small(self: run.Track, tasks: list[object], *rest: object) -> object:
         sizes.append(len(tasks))
         if sizes[-1] > most:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes")
         return real(self, tasks, *rest)
 
-    monkeypatch.setattr(run.Worker, "_encoded", small)
+    monkeypatch.setattr(run.Track, "_encoded", small)
     most = 2
     assert translates(model_folder) == expected
     assert max(sizes) > most

@@ -9,7 +9,6 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import wait as wait_for
 from typing import Any
@@ -21,8 +20,8 @@ from mirada.config.options import SearchConfig
 from mirada.errors import DataError
 from mirada.search.decode import Hypothesis
 from mirada.search.queue import OVERTAKING
-from mirada.search.scheduler import QueueFullError, Request, Scheduler
-from search_tools import ToyModel, run, steps
+from mirada.search.scheduler import QueueFullError, Request
+from search_tools import Gated, ToyModel, request, run, scheduler, steps
 from toy_decoder import EOS, ToyDecoder
 
 GREEDY = SearchConfig(beam_size=1, max_output_length=9)
@@ -31,33 +30,9 @@ SAMPLE = SearchConfig(sample=True, n_best=2, max_output_length=9)
 CPU = torch.device("cpu")
 
 
-class Gated(ToyModel):
-    """A decoder whose steps wait for a gate; `steps` are the rows of each."""
-
-    def __init__(self, toy: ToyDecoder):
-        super().__init__(toy)
-        self.gate, self.begun, self.steps = threading.Event(), threading.Event(), list[int]()
-        self.arrive: Callable[[], object] = lambda: None  # at each step
-
-    def step(self, token: torch.Tensor, state: Any, memory: Any) -> Any:
-        self.steps.append(len(token))
-        self.begun.set()
-        assert self.gate.wait(30)
-        self.arrive()
-        return super().step(token, state, memory)
-
-
 @pytest.fixture
 def toy() -> ToyDecoder:
     return ToyDecoder(1, sentences=40, vocabulary=8)
-
-
-def request(sentence: int, number: int = 0) -> Request:
-    return Request([sentence + 4, EOS], [], number)
-
-
-def scheduler(model: ToyModel, **options: Any) -> Scheduler:
-    return Scheduler(model, device=CPU, vocabulary=8, **options)
 
 
 def tokens(outputs: list[Hypothesis]) -> list[list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from itertools import chain, count
@@ -18,7 +18,7 @@ from mirada.search.step import Hypothesis
 LOGITS, MOST_SENTENCES, POSITIONS = 1 << 22, 512, 1 << 14
 
 Outputs = list[Hypothesis]
-OVERTAKING = 64  # requests that may join a batch past older ones with other options, which wait for its end
+OVERTAKING = 64  # requests that may join a batch past older ones with other options that no batch has a turn for
 
 
 class QueueFullError(MiradaError):
@@ -153,27 +153,33 @@ class Queue:
         self.waiting += len(new)
         return tasks, parcels
 
-    def take(self) -> Parcel | None:
-        """The oldest parcel."""
-        return None if (oldest := self._oldest()) is None else self._taken(oldest)
+    def take(self, lanes: Collection[Lane] = ()) -> Parcel | None:
+        """The oldest parcel; for a worker that has batches of some lanes, of another lane, and one that came alone."""
+        oldest = self._oldest(lanes)
+        return None if oldest is None or (lanes and oldest.siblings > 1) else self._taken(oldest)
 
-    def join(self, lane: Lane, overtaking: int) -> Parcel | None:
+    def join(self, lane: Lane, lanes: Collection[Lane], overtaking: int) -> Parcel | None:
         """The oldest parcel of a lane, for a batch that runs, if it came alone.
 
-        Where older ones of other lanes wait, only if it has `overtaking` tasks at most.
+        Where older ones wait for which the worker has no batch, only if it has `overtaking` tasks at most.
         """
         mine = self._parcels[lane][0] if lane in self._parcels else None
-        if mine is None or mine.siblings > 1 or (self.behind(mine) and len(mine.tasks) > overtaking):
+        if mine is None or mine.siblings > 1 or (self.behind(mine, lanes) and len(mine.tasks) > overtaking):
             return None
         return self._taken(mine)
 
-    def behind(self, parcel: Parcel) -> bool:
-        """Whether older ones than this wait."""
-        oldest = self._oldest()
+    def behind(self, parcel: Parcel, lanes: Collection[Lane]) -> bool:
+        """Whether older ones than this wait, of other lanes than some."""
+        oldest = self._oldest(lanes)
         return oldest is not None and oldest.number < parcel.number
 
-    def _oldest(self) -> Parcel | None:
-        return min((parcels[0] for parcels in self._parcels.values()), default=None)
+    def others_than(self, lane: Lane) -> bool:
+        """Whether parcels of other lanes wait."""
+        return len(self._parcels) > (lane in self._parcels)
+
+    def _oldest(self, lanes: Collection[Lane]) -> Parcel | None:
+        """The oldest parcel of all lanes but some."""
+        return min((parcels[0] for lane, parcels in self._parcels.items() if lane not in lanes), default=None)
 
     def _taken(self, parcel: Parcel) -> Parcel:
         """Take the first parcel of its lane."""
@@ -182,6 +188,10 @@ class Queue:
         if not parcels:
             del self._parcels[parcel.lane]
         return parcel
+
+    def give_back(self, parcel: Parcel) -> None:
+        """A parcel that was taken waits again, before the others of its lane."""
+        self._parcels.setdefault(parcel.lane, deque()).appendleft(parcel)
 
     def next(self, parcel: Parcel) -> Task | None:
         """The next of a parcel's tasks that somebody wants."""

@@ -1,9 +1,10 @@
-"""What a scheduler's worker does: take a parcel, and let a batch run until it and all who joined are done."""
+"""What a scheduler's worker does: let a batch run, filled from a parcel and by those who join, or several in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from threading import Lock
 
 import torch
@@ -11,7 +12,7 @@ import torch
 from mirada.data.batches import pad, pad_sources
 from mirada.devices import out_of_memory
 from mirada.errors import DataError
-from mirada.search.continuous import Done, NewRequests, RunningBatch
+from mirada.search.continuous import Done, NewRequests
 from mirada.search.decode import Sentences, rules_of, running_batch
 from mirada.search.decoder import ContinuousDecoder, Decoder
 from mirada.search.memory import widened
@@ -20,6 +21,8 @@ from mirada.search.step import Hypothesis
 from mirada.search.workers import use_threads
 
 REST = 8  # steps of a batch, at least, from one joining to the next: to encode a sentence alone costs as much as two
+TURN = 64  # steps of a batch, at least, and two a sentence, before that of another lane has its turn
+TRACKS = 4  # batches that take turns; each holds memory
 
 
 def _nobody(size: int) -> None:
@@ -40,128 +43,167 @@ class Shared:
 
 
 class Worker:
-    """A worker's batch, and the parcel that it is filled from. What is shared is touched under the scheduler's lock."""
+    """A thread's batches, one a lane, which take turns: while one runs, what may join the others comes together."""
 
     def __init__(self, shared: Shared):
         self.shared = shared
-        self.parcel: Parcel | None = None
+        self.tracks: list[Track] = []
+        self.track: Track | None = None  # that has its turn, or had it last
+        self.most, self.clock = TRACKS, count()
+
+    def reserve(self, parcel: Parcel) -> bool:
+        """Keep places for a parcel, if one of the batches has as many and it can join."""
+        return any(track.reserve(parcel) for track in self.tracks)
+
+    def work(self) -> None:
+        """Let one batch after the other run, until nothing waits."""
+        with torch.inference_mode():
+            while (track := self._next()) is not None:
+                too_big = False
+                try:
+                    track.run({other.lane for other in self.tracks})
+                except Exception as error:
+                    too_big = out_of_memory(error)
+                    if not too_big:
+                        track.fail(error)
+                if too_big:  # out of the handler: what the failed attempt held is free again
+                    self._make_room(track)
+
+    def _next(self) -> Track | None:
+        """The batch that has waited longest for its turn; without one the worker is done."""
+        shared, tracks = self.shared, self.tracks
+        with shared.lock:
+            tracks[:] = [track for track in tracks if not track.done]
+            while len(tracks) < self.most and (parcel := shared.queue.take({track.lane for track in tracks})):
+                tracks.append(Track(shared, parcel, next(self.clock)))
+            if not tracks:
+                shared.working.remove(self)
+                return None
+            if self.track is not None:
+                self.track.waits_since = next(self.clock)
+            self.track = min(tracks, key=lambda track: track.waits_since)
+            return self.track
+
+    def _make_room(self, track: Track) -> None:
+        """A batch that was too big for the memory is searched again: alone, or half of it at a time."""
+        if len(self.tracks) == 1:
+            track.halve()
+            return
+        track.put_back()
+        with self.shared.lock:
+            self.most = 1
+            self.tracks.remove(track)
+            self.shared.queue.give_back(track.parcel)
+
+
+class Track:
+    """The batch of one lane, and the parcel that it is filled from. What is shared is touched under the lock."""
+
+    def __init__(self, shared: Shared, parcel: Parcel, waits_since: int):
+        self.shared, self.parcel, self.lane = shared, parcel, parcel.lane
+        self.waits_since, self.done = waits_since, False  # for its turn
         self.tasks: dict[int, Task] = {}  # of the batch
         self.free = 0  # places that others may still take
         self.most = 1 << 62  # sentences that the memory has room for, as far as is known
-        self.overtaking = 0  # tasks that may still join past older ones of other lanes
-        self.rest = 0  # steps until others may join
+        self._begin()
+
+    def _begin(self) -> None:
+        """An empty batch."""
+        decoder, lane = self.shared.decoder, self.lane
+        insert = decoder.insert if isinstance(decoder, ContinuousDecoder) else None
+        self._batch = running_batch(decoder.step, insert, lane.options, with_attention=lane.with_attention)
+        self._overtaking = OVERTAKING  # tasks that may still join past older ones of lanes that have no batch
+        self._rest = 0  # steps until others may join
 
     def reserve(self, parcel: Parcel) -> bool:
         """Keep places for a parcel, if there are as many and it can join."""
-        mine = self.parcel
-        if mine is None or mine.tasks or mine.lane != parcel.lane or self.free < len(parcel.tasks):
+        if self.done or self.parcel.tasks or self.lane != parcel.lane or self.free < len(parcel.tasks):
             return False
         self.free -= len(parcel.tasks)
         return True
 
-    def work(self) -> None:
-        """Search parcel after parcel, until none waits."""
-        with torch.inference_mode():
-            while (lane := self._lane()) is not None:
-                too_big = False
-                try:
-                    self._follow(lane)
-                except Exception as error:
-                    too_big = out_of_memory(error)
-                    if not too_big:
-                        self._fail(error, list(self.tasks.values()))
-                if too_big:  # out of the handler: what the failed attempt held is free again
-                    self._halve()
-
-    def _lane(self) -> Lane | None:
-        """Of the parcel that is to be searched next; without one the worker is done."""
-        shared = self.shared
-        with shared.lock:
-            if self.parcel is None or not self.parcel.tasks:
-                self.parcel, self.most = shared.queue.take(), 1 << 62
-            if self.parcel is None:
-                shared.working.remove(self)
-            return None if self.parcel is None else self.parcel.lane
-
-    def _follow(self, lane: Lane) -> None:
-        """Let a batch run until its parcel and all who joined are done."""
-        decoder = self.shared.decoder
-        insert = decoder.insert if isinstance(decoder, ContinuousDecoder) else None
-        batch = running_batch(decoder.step, insert, lane.options, with_attention=lane.with_attention)
-        self.overtaking, self.rest = OVERTAKING, 0
-        while True:
-            self._drop_unwanted(batch)
-            new, places = self._arrivals(batch, lane)
-            if not new and batch.empty:
+    def run(self, lanes: Collection[Lane]) -> None:
+        """Make steps until all are done, or, where others wait, the turn is over; `lanes` are those of the worker."""
+        steps = 0
+        while steps < TURN or steps < 2 * len(self.tasks) or not self._others_wait(lanes):
+            self._drop_unwanted()
+            new, places = self._arrivals(lanes)
+            if not new and self._batch.empty:
+                self.done = True
                 return
             done: list[Done] = []
             if not new:
-                done = batch.step(places)
-                self.rest -= 1
-            elif (arrived := self._read(new, lane)) is not None:
-                done = batch.insert(arrived, places)
-                self.rest = REST
+                done = self._batch.step(places)
+                steps, self._rest = steps + 1, self._rest - 1
+            elif (arrived := self._read(new)) is not None:
+                done = self._batch.insert(arrived, places)
+                self._rest = REST
                 self.shared.watch(len(self.tasks))
             self._finish(done)
 
-    def _drop_unwanted(self, batch: RunningBatch) -> None:
+    def _others_wait(self, lanes: Collection[Lane]) -> bool:
+        """Whether the worker has another batch, or could begin one."""
+        with self.shared.lock:
+            return len(lanes) > 1 or self.shared.queue.others_than(self.lane)
+
+    def _drop_unwanted(self) -> None:
         """Drop the tasks that everybody has given up."""
         with self.shared.lock:
             unwanted = [task for task in self.tasks.values() if not task.wanted]
             for task in unwanted:
                 del self.tasks[task.number]
-        batch.drop({task.number for task in unwanted})
+        self._batch.drop({task.number for task in unwanted})
         for task in unwanted:
             task.left = True
 
-    def _arrivals(self, batch: RunningBatch, lane: Lane) -> tuple[list[Task], int]:
+    def _arrivals(self, lanes: Collection[Lane]) -> tuple[list[Task], int]:
         """Take as many tasks as the batch has room for; also how many sentences may share a step."""
-        shared, new = self.shared, list[Task]()
+        shared, batch, new = self.shared, self._batch, list[Task]()
         with shared.lock:
-            room = min(batch.room(self._places(lane, [])), self.most - len(self.tasks))
-            while len(new) < room and (task := self._next(lane, new)) is not None:
+            room = min(batch.room(self._places([])), self.most - len(self.tasks))
+            while len(new) < room and (task := self._next_task(lanes, new)) is not None:
                 new.append(task)
             self.tasks |= {task.number: task for task in new}
-            places = self._places(lane, list(self.tasks.values()))
+            places = self._places(list(self.tasks.values()))
             self.free = max(0, places - len(self.tasks)) if batch.can_grow else 0
-            siblings = self.parcel.siblings if self.parcel is not None else 1
-            threads = max(1, shared.threads // max(len(shared.working), siblings))
+            threads = max(1, shared.threads // max(len(shared.working), self.parcel.siblings))
         use_threads(threads)
         return new, places
 
-    def _next(self, lane: Lane, new: Sequence[Task]) -> Task | None:
+    def _next_task(self, lanes: Collection[Lane], new: Sequence[Task]) -> Task | None:
         """The parcel's next task, if it can be read with the other new ones; once it is empty, the next parcel's."""
         queue = self.shared.queue
-        while self.parcel is not None:
+        while True:
             if (task := queue.next(self.parcel)) is not None:
-                if len(new) < self._places(lane, [*new, task]):
+                if len(new) < self._places([*new, task]):
                     return task
                 queue.put_back(self.parcel, [task])
                 return None
-            if (self.rest > 0 and self.tasks) or (joining := queue.join(lane, self.overtaking)) is None:
+            if self._rest > 0 and self.tasks:
                 return None
-            self.overtaking -= len(joining.tasks) if queue.behind(joining) else 0
+            if (joining := queue.join(self.lane, lanes, self._overtaking)) is None:
+                return None
+            self._overtaking -= len(joining.tasks) if queue.behind(joining, lanes) else 0
             self.parcel = joining
-        return None
 
-    def _places(self, lane: Lane, tasks: Sequence[Task]) -> int:
+    def _places(self, tasks: Sequence[Task]) -> int:
         """How many sentences may share a step with these."""
         longest = max((len(task.request.source) for task in tasks), default=1)
-        return min(self.most, lane.capacity.places(longest))
+        return min(self.most, self.lane.capacity.places(longest))
 
-    def _read(self, tasks: Sequence[Task], lane: Lane) -> NewRequests | None:
+    def _read(self, tasks: Sequence[Task]) -> NewRequests | None:
         """Encode new sources. An error that is not the memory's is theirs alone: None."""
         try:
-            return self._encoded(tasks, lane)
+            return self._encoded(tasks)
         except Exception as error:
             if out_of_memory(error):
                 raise
             self._fail(error, tasks)
             return None
 
-    def _encoded(self, tasks: Sequence[Task], lane: Lane) -> NewRequests:
+    def _encoded(self, tasks: Sequence[Task]) -> NewRequests:
         """Encode new sources, and lay out what their searches must keep to."""
-        decoder, device = self.shared.decoder, self.shared.device
+        decoder, device, lane = self.shared.decoder, self.shared.device, self.lane
         requests = [task.request for task in tasks]
         limits = torch.tensor([task.limit for task in tasks])
         prefix = pad([request.prefix for request in requests], device)[0]
@@ -193,18 +235,27 @@ class Worker:
         for task in tasks:
             task.fail(error)
 
-    def _halve(self) -> None:
+    def fail(self, error: Exception) -> None:
+        """The tasks of the batch end with an error, and the next batch begins afresh."""
+        self._fail(error, list(self.tasks.values()))
+        self._begin()
+
+    def halve(self) -> None:
         """A batch that was too big for the memory is searched again, half of it at a time."""
         if len(self.tasks) == 1:
             [task] = self.tasks.values()
             name = f"line {task.request.number + 1} ({len(task.request.source) - 1} tokens)"
-            self._fail(DataError(f"{name}: too little memory even for this one alone"), [task])
+            self.fail(DataError(f"{name}: too little memory even for this one alone"))
             return
+        self.most = max(1, len(self.tasks) // 2)
+        self.put_back()
+
+    def put_back(self) -> None:
+        """The tasks of the batch are to be searched again, from their beginning."""
         with self.shared.lock:
             tasks, self.tasks = list(self.tasks.values()), {}
-            self.most = max(1, len(tasks) // 2)
-            if self.parcel is not None:
-                self.shared.queue.put_back(self.parcel, tasks)
+            self.shared.queue.put_back(self.parcel, tasks)
+        self._begin()
 
 
 def _cut(output: Hypothesis, width: int) -> Hypothesis:

@@ -8,7 +8,8 @@
 `submit` never waits: it raises QueueFullError where `most_waiting` requests wait already, and DataError for a prefix
 that no output can begin with. Futures are those of `concurrent.futures`: `asyncio.wrap_future(future)` awaits one, and
 cancelling that cancels this. Requests with equal options share steps, and a new one joins a batch that runs, where the
-decoder can have that (all but the plain Transformer). Equal requests are searched once. An error of the decoder goes to
+decoder can have that (all but the plain Transformer); batches of different options take turns. Equal requests are
+searched once. An error of the decoder goes to
 the futures of the batch, and the next batch begins afresh. A batch that is too big for the memory is halved and
 searched again; one request alone that is too big gets a DataError.
 
