@@ -15,13 +15,14 @@ test: .venv/ready
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -m slow
 
-# The page in Chromium on four small models that it trains first (Debian: apt install chromium).
+# The pages in Chromium (Debian: apt install chromium), on four small models that are trained first: a few minutes.
 test-browser: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/serving/test_browser.py tests/export/test_page_browser.py
 
-# 1 to 200 clients of `mirada serve`, two minutes each, every answer compared with the offline one.
+# 1 to 200 clients of `mirada serve`, two minutes each, every answer compared with the offline one. LOAD holds options:
+# LOAD="--requests 100000" (memory over so many short texts), LOAD=--beside with MODEL=a Transformer (CTranslate2 beside).
 load: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.load $(or $(MODEL),mirada-demo/bahdanau)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.load $(or $(MODEL),mirada-demo/bahdanau) $(LOAD)
 
 # What schemathesis makes of the service's own description, new examples each time: some minutes.
 fuzz: .venv/ready

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import browser_tools
 import tiny
 from cli_tools import works
 from mirada.translator import Translator, load
@@ -39,3 +42,9 @@ def exported_folder(model_folder: Path, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("exported") / model_folder.name
     works("export", model_folder, "--to", "onnx", "--out", folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """The browser that pages are tested in."""
+    yield from browser_tools.browser()

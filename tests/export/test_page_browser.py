@@ -1,5 +1,5 @@
 """The exported page in Chromium: it writes what Python writes, in both languages, on phones and wide screens, and asks
-nobody else. Needs ONNX Runtime for the Web in the cache (web_tools.py)."""
+nobody else. Exporting fetches ONNX Runtime for the Web, where the cache has none."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 
 import tiny
+from browser_tools import AXE, opened, until
 from cli_tools import works
 from mirada.translator import load
-from serving.test_browser import AXE, chromium, opened, until
-from web_tools import needs_runtime
 
-__all__ = ["chromium"]
-pytestmark = [pytest.mark.browser, needs_runtime]
+pytestmark = pytest.mark.browser
 VIEWS = [("en", 390), ("es", 390), ("en", 1920), ("es", 1920)]
 TEXT = "żółw sees the ĥ"
 NAMES = ("copied words", "classic", "two parts")

@@ -8,13 +8,12 @@ these tests.
 from __future__ import annotations
 
 import os
-import shutil
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browser_tools import AXE, opened, until
 from mirada.config.configfile import changed
 from mirada.config.options import Config
 from mirada.corpora.grammar import make_splits, write_splits
@@ -24,9 +23,6 @@ from mirada.translator import load
 from serving.test_server import serving
 
 pytestmark = pytest.mark.browser
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-AXE = Path(__file__).parent / "axe/axe.min.js"  # axe-core 4.14.1; its licences stand beside it
 TEXT = "The old man reads a red book."
 VIEWS = [(lang, width) for lang in ("en", "es") for width in (390, 1440)]
 
@@ -60,16 +56,6 @@ def address(demo, tmp_path_factory):
         yield address
 
 
-@pytest.fixture(scope="session")
-def chromium():
-    if BROWSER is None:
-        pytest.fail("no Chromium on this machine; on Debian: apt install chromium")
-    from playwright import sync_api
-
-    with sync_api.sync_playwright() as driver:
-        yield driver.chromium.launch(executable_path=BROWSER, args=FLAGS)
-
-
 @pytest.fixture(params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
 def page(request, chromium, address):
     """A page of one language and width that fails on console errors and on requests elsewhere."""
@@ -83,34 +69,12 @@ def wide(chromium, address):
     yield from opened(chromium, address, "en", 1440)
 
 
-def opened(chromium, address, lang: str, width: int):
-    context = chromium.new_context(viewport={"width": width, "height": 900}, locale=lang, accept_downloads=True)
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    own = (address, "data:", "blob:", "file:")
-    page.on("request", lambda asked: None if asked.url.startswith(own) else wrong.append(asked.url))
-    page.lang = lang
-    yield page
-    assert wrong == []
-    context.close()
-
-
 def visit(page, address: str, **state: object) -> None:
     """Open the page with a sentence, and wait until it is written."""
     page.goto("about:blank")
     values = {"text": TEXT, "model": "bahdanau", "beside": "", "step": 2, "lang": page.lang, **state}
     page.goto(address + "/#" + "&".join(f"{key}={value}" for key, value in values.items()))
     page.wait_for_selector(".column .part", timeout=60_000)
-
-
-def until(page, condition: str) -> None:
-    """Wait for a condition; Playwright's own way would evaluate a string in the page, which its policy forbids."""
-    end = time.monotonic() + 60
-    while not page.evaluate(condition):
-        assert time.monotonic() < end, condition
-        page.wait_for_timeout(50)
 
 
 def test_nothing_is_wider_than_the_screen_and_all_is_said_in_one_language(page, address):
@@ -131,7 +95,7 @@ def test_a_sentence_is_typed_and_written_token_by_token(page, address):
     page.fill("#text", "How are you?")
     page.click("#go")
     page.wait_for_selector(".writing path", state="attached", timeout=60_000)
-    until(page, "location.hash.includes('step=3')")  # it plays by itself
+    until(page, "new URLSearchParams(location.hash.slice(1)).get('step') >= 3")  # it plays by itself
     widths = page.eval_on_selector_all(
         ".writing path", "paths => paths.map(p => Number(p.getAttribute('stroke-width')))"
     )
