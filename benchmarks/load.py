@@ -1,33 +1,34 @@
 """Load on `mirada serve`, and answers compared with the offline ones: `python -m benchmarks.load MODEL…` (make load).
 
-Clients ask for sentences of 1 to 60 words with mixed options over connections that stay open, on 127.0.0.1. Counted:
-answers lost, answers that are not the offline ones, five-hundreds; measured: sentences a second beside `mirada
-translate` on the same sentences, p50 and p99, and the service's memory. CTranslate2 searches in its own way, so beside
-it `wrong` only says how many of its answers are other ones.
+Clients ask for sentences of 1 to 60 words over connections that stay open, on 127.0.0.1: all with the model's own
+options, then with four kinds of options mixed, so that batches of three kinds take turns. Counted: answers lost,
+answers that are not the offline ones, five-hundreds; measured, after a warm-up: sentences a second beside `mirada
+translate` on the same sentences, p50 and p99, what the event loop and the search cost, and the service's memory.
+
+`--beside` also asks CTranslate2 behind the simplest server (benchmarks/peers/ct2_serve.py). It searches in its own way,
+so `wrong` only says how many of its answers are other ones. `--requests 100000` asks for so many short texts, no two of
+them alike, and prints the service's memory meanwhile, which must stay flat.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
 import random
-import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import httpx
+from benchmarks.pressing import Busy, Question, Tally, busy, memory, press, started, until
 
-KINDS: tuple[dict[str, Any], ...] = ({}, {"beam_size": 1}, {"beam_size": 4, "n_best": 2}, {"max_output_length": 20})
+MIXED: tuple[dict[str, Any], ...] = ({}, {"beam_size": 1}, {"beam_size": 4, "n_best": 2}, {"max_output_length": 20})
+KINDS: dict[str, tuple[dict[str, Any], ...]] = {"own": ({},), "mixed": MIXED}  # options of requests
 WORDS = ("the", "old", "man", "reads", "a", "red", "book", "under", "tree", "near", "house", "where", "sleep", "buys")
+WARM = 3.0  # seconds before anything is measured
+FLAT = 1.03  # times the memory after the first tenth of the requests, at most
 
 
 def sentences(count: int, seed: int) -> list[str]:
@@ -37,189 +38,161 @@ def sentences(count: int, seed: int) -> list[str]:
 
 
 class Offline(NamedTuple):
-    """What each kind of options gives, and the cost of all of them together."""
+    """What the texts give with each kind of options, and what all of them together cost."""
 
-    outputs: list[list[list[str]]]
+    questions: list[Question]
     rate: float  # sentences a second
     milliseconds: float  # of a processor, a sentence
-    beam: int  # of the first kind
+    beam: int  # of the model's own options
+
+    def in_any_order(self) -> list[Question]:
+        """The questions, shuffled."""
+        return random.sample(self.questions, len(self.questions))
 
 
-def offline(model: str, texts: list[str]) -> Offline:
+def offline(model: str, texts: Sequence[str], kinds: Sequence[dict[str, Any]]) -> Offline:
     """Search with each kind of options, without a service."""
     from mirada.config.configfile import changed
     from mirada.translator import load
 
     translator = load(model, device="cpu")
     translator.translate(texts[:2])
-    found, begun, busy = [], time.perf_counter(), time.process_time()
-    for kind in KINDS:
-        options = changed(translator.config.search, kind)
-        found.append([[one.text for one in outputs] for outputs in translator.search(texts, options=options)])
-    count = len(KINDS) * len(texts)
-    seconds, busy = time.perf_counter() - begun, time.process_time() - busy
-    return Offline(found, count / seconds, 1000 * busy / count, translator.config.search.beam_size)
+    questions, begun, used = list[Question](), time.perf_counter(), time.process_time()
+    for kind in kinds:
+        found = translator.search(texts, options=changed(translator.config.search, kind))
+        pairs = zip(texts, found, strict=True)
+        questions += [Question({"text": text, **kind}, [one.text for one in outputs]) for text, outputs in pairs]
+    seconds, used = time.perf_counter() - begun, time.process_time() - used
+    count = len(questions)
+    return Offline(questions, count / seconds, 1000 * used / count, translator.config.search.beam_size)
 
 
-class Tally:
-    """What became of the requests."""
+class Measured(NamedTuple):
+    """What clients saw of a service, and what it cost."""
 
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self.wrong, self.lost, self.refused, self.broken = 0, 0, 0, 0
+    tally: Tally
+    seconds: float
+    used: Busy
+    clients: float  # share of a processor that the clients took themselves
+    megabytes: float
 
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        return len(self.tally.seconds) / self.seconds
 
-class Connection:
-    """HTTP/1.1 over one connection that stays open: a tenth of what a client library costs.
-
-    The clients share the processors with the service.
-    """
-
-    def __init__(self, address: str):
-        self.host, port = address.removeprefix("http://").split(":")
-        self.port, self._streams = int(port), cast(tuple[asyncio.StreamReader, asyncio.StreamWriter] | None, None)
-
-    async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer; raises OSError or EOFError where there is none."""
-        if self._streams is None:
-            self._streams = await asyncio.open_connection(self.host, self.port)
-        reader, writer = self._streams
-        head = f"POST {path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\n"
-        try:
-            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
-            size = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
-            return int(lines[0].split()[1]), await reader.readexactly(size)
-        except (OSError, EOFError):
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close it; another `post` opens a new one."""
-        if self._streams is not None:
-            self._streams[1].close()
-            self._streams = None
+    def percentile(self, share: float) -> float:
+        """Milliseconds within which this share of the requests was answered."""
+        times = sorted(self.tally.seconds) or [float("nan")]
+        return 1000 * times[min(len(times) - 1, int(share * len(times)))]
 
 
-async def client(
-    http: Connection, texts: list[str], expected: list[list[list[str]]], until: float, tally: Tally
-) -> None:
-    """Ask one after the other until the time is over; after a 503 wait and ask again."""
-    draw = random.Random(id(http) ^ len(tally.seconds) ^ time.perf_counter_ns())
-    while time.monotonic() < until:
-        kind, place = draw.randrange(len(KINDS)), draw.randrange(len(texts))
-        begun = time.perf_counter()
-        try:
-            status, body = await http.post("/v1/translate", json.dumps({"text": texts[place], **KINDS[kind]}).encode())
-        except (OSError, EOFError):
-            tally.lost += 1
-            continue
-        if status == 503:
-            tally.refused += 1
-            await asyncio.sleep(0.2)
-            continue
-        if status != 200:
-            tally.broken += 1
-            continue
-        tally.seconds.append(time.perf_counter() - begun)
-        got = [one["text"] for one in json.loads(body)["translations"][0]["outputs"]]
-        tally.wrong += got != expected[kind][place]
+def measure(module: list[str], ask: Callable[[], Iterable[Question]], clients: int, seconds: float) -> Measured:
+    """Press a service for so long."""
+    with started(module) as (pid, address):
+        asyncio.run(press(address, until(WARM, ask), clients))
+        before, mine, begun = busy(pid), time.process_time(), time.perf_counter()
+        tally = asyncio.run(press(address, until(seconds, ask), clients))
+        took, after = time.perf_counter() - begun, busy(pid)
+        used = Busy(*(one - other for one, other in zip(after, before, strict=True)))
+        return Measured(tally, took, used, (time.process_time() - mine) / took, memory(pid))
 
 
-async def press(
-    address: str, texts: list[str], expected: list[list[list[str]]], *, clients: int, seconds: float
-) -> Tally:
-    """So many clients for so long."""
-    tally, connections = Tally(), [Connection(address) for _ in range(clients)]
-    until = time.monotonic() + seconds
-    await asyncio.gather(*(client(http, texts, expected, until, tally) for http in connections))
-    for http in connections:
-        http.close()
-    return tally
+def report(found: Measured, alone: Offline) -> str:
+    """Two lines."""
+    tally, count = found.tally, max(1, len(found.tally.seconds))
+    cost, loop = found.used.all / count, found.used.loop / count
+    return (
+        f"{len(tally.seconds)} answers, {tally.wrong} wrong, {tally.lost} lost, {tally.broken} times 500, "
+        f"{tally.refused} times 503; {found.rate:.0f}/s = {found.rate / alone.rate:.0%} of offline; "
+        f"p50 {found.percentile(0.5):.0f} ms, p99 {found.percentile(0.99):.0f} ms\n"
+        f"  {cost:.2f} ms of a processor each ({loop:.2f} the event loop, {cost - loop:.2f} the search) = "
+        f"{cost / alone.milliseconds:.0%} of offline; {found.megabytes:.0f} MB; "
+        f"the clients themselves: {found.clients:.0%} of a processor"
+    )
 
 
-def memory(pid: int) -> float:
-    """Resident megabytes of a process."""
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024  # type: ignore[index]
+def compare(mine: Measured, other: Measured) -> str:
+    """One line: mirada's figures as multiples of another service's."""
+    times = [mine.percentile(share) / other.percentile(share) for share in (0.5, 0.99)]
+    return f"  mirada / ctranslate2: throughput {mine.rate / other.rate:.2f}, p50 {times[0]:.2f}, p99 {times[1]:.2f}"
 
 
-def processor(pid: int) -> float:
-    """Milliseconds of processors that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def short_questions(count: int) -> Iterator[Question]:
+    """So many texts of three words, no two alike, and four kinds of options."""
+    for number in range(count):
+        kind = MIXED[number % len(MIXED)] | {"max_output_length": 5}
+        yield Question({"text": f"the {number:x} {WORDS[number % len(WORDS)]}", **kind})
 
 
-def main() -> None:
-    """Print one line a number of clients."""
+def stays_flat(model: str, requests: int, clients: int) -> bool:
+    """Ask so often, print the memory after each tenth, and say whether it stayed as it was after the first."""
+    ask, seen = short_questions(requests), list[float]()
+    with started(serving(model)) as (pid, address):
+        print(f"at the start: {memory(pid):.0f} MB", flush=True)
+        for tenth in range(1, 11):
+            questions = (question for question, _ in zip(ask, range(requests // 10), strict=False))
+            begun = time.perf_counter()
+            tally = asyncio.run(press(address, questions, clients))
+            seen.append(memory(pid))
+            rate = len(tally.seconds) / (time.perf_counter() - begun)
+            wrong = tally.lost + tally.broken + tally.refused
+            print(f"{tenth * requests // 10} requests: {seen[-1]:.0f} MB, {rate:.0f}/s, {wrong} failed", flush=True)
+    flat = max(seen) <= FLAT * seen[0]
+    print(f"after the first tenth: {max(seen) / seen[0] - 1:+.1%} at most{'' if flat else ': NOT FLAT'}")
+    return flat
+
+
+def serving(model: str) -> list[str]:
+    """The command of the service."""
+    return ["mirada", "serve", model, "--preload", "--port", "0"]
+
+
+def exported(model: str) -> str:
+    """CTranslate2's export of a Transformer, in a new folder."""
+    from mirada.cli import main as mirada
+
+    folder = str(Path(tempfile.mkdtemp()) / "ctranslate2")
+    if mirada(["export", model, "--to", "ctranslate2", "--out", folder]):
+        raise SystemExit(f"{model}: not exported; CTranslate2 runs Transformers only")
+    return folder
+
+
+def main() -> int:
+    """Print two lines for each number of clients."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
     parser.add_argument("--clients", default="1,8,64,200", help="numbers of clients [1,8,64,200]")
     parser.add_argument("--seconds", type=float, default=120.0, help="for each number [120]")
-    parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--beside", metavar="FOLDER", help="CTranslate2's export of the model: its server is asked too")
+    parser.add_argument("--sentences", type=int, default=400)
+    parser.add_argument("--options", choices=(*KINDS, "both"), default="both", help="of the requests [both]")
+    parser.add_argument("--beside", action="store_true", help="ask CTranslate2 too, with the model's own options")
+    parser.add_argument("--requests", type=int, help="so many short texts, and the memory meanwhile; nothing else")
     values = parser.parse_args()
-    texts = sentences(values.sentences, 1)
-    alone = offline(values.model, texts)
-    print(
-        f"offline: {alone.rate:.0f} sentences/s, {alone.milliseconds:.1f} ms of a processor each "
-        "(the same options in turn, batches of 64)",
-        flush=True,
-    )
-    services = {"mirada": ["mirada", "serve", values.model, "--preload", "--port", "0"]}
+    numbers = [int(number) for number in values.clients.split(",")]
+    if values.requests:
+        return 0 if stays_flat(values.model, values.requests, max(numbers)) else 1
+    chosen = ["own"] if values.beside else [name for name in KINDS if values.options in (name, "both")]
+    for name in chosen:
+        alone = offline(values.model, sentences(values.sentences, 1), KINDS[name])
+        print(f"{name} options, offline: {alone.rate:.0f}/s, {alone.milliseconds:.2f} ms of a processor each")
+        press_all(values, numbers, alone)
+    return 0
+
+
+def press_all(values: argparse.Namespace, numbers: Sequence[int], alone: Offline) -> None:
+    """Each number of clients, and the other service in turn where it is wanted."""
+    services = {"mirada": serving(values.model)}
     if values.beside:
-        services["ctranslate2"] = ["benchmarks.peers.ct2_serve", values.beside, "--beam", str(alone.beam)]
-    for clients in map(int, values.clients.split(",")):
+        services["ctranslate2"] = ["benchmarks.peers.ct2_serve", exported(values.model), "--beam", str(alone.beam)]
+    for clients in numbers:
+        seen = {}
         for name, module in services.items():
-            print(f"{name}, {clients} clients: ", end="")
-            with started(module) as (pid, address):
-                busy, mine = processor(pid), time.process_time()
-                tally = asyncio.run(press(address, texts, alone.outputs, clients=clients, seconds=values.seconds))
-                pressing = time.process_time() - mine
-                report(tally, values.seconds, alone, pid, processor(pid) - busy)
-                print(f"  the clients themselves: {pressing / values.seconds:.0%} of a processor", flush=True)
-
-
-@contextmanager
-def started(module: list[str]) -> Iterator[tuple[int, str]]:
-    """A service in a process of its own: its number, and its address once it is ready."""
-    with tempfile.NamedTemporaryFile("w+") as log:
-        service = subprocess.Popen([sys.executable, "-m", *module], stderr=log)
-        try:
-            while not (found := re.search(r"http://[^ ]+", Path(log.name).read_text())):
-                if service.poll() is not None:
-                    raise SystemExit(Path(log.name).read_text())
-                time.sleep(0.1)
-            wait_for(found[0])
-            yield service.pid, found[0]
-        finally:
-            service.send_signal(signal.SIGTERM)
-            service.wait()
-
-
-def wait_for(address: str) -> None:
-    """Until the service is ready."""
-    while True:
-        try:
-            if httpx.get(f"{address}/readyz", timeout=60).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.2)
-
-
-def report(tally: Tally, seconds: float, alone: Offline, pid: int, busy: float) -> None:
-    """One line."""
-    times = sorted(tally.seconds) or [float("nan")]
-    p50, p99 = times[len(times) // 2], times[min(len(times) - 1, int(0.99 * len(times)))]
-    mine = len(tally.seconds) / seconds
-    print(
-        f"{len(tally.seconds)} answers, {tally.wrong} wrong, {tally.lost} lost, {tally.broken} "
-        f"times 500, {tally.refused} times 503; {mine:.0f}/s = {mine / alone.rate:.0%} of offline; p50 "
-        f"{1000 * p50:.0f} ms, p99 {1000 * p99:.0f} ms; {busy / len(times):.1f} ms of a processor each = "
-        f"{busy / len(times) / alone.milliseconds:.0%} of offline; {memory(pid):.0f} MB",
-        flush=True,
-    )
+            seen[name] = measure(module, alone.in_any_order, clients, values.seconds)
+            print(f"{name}, {clients} clients: {report(seen[name], alone)}", flush=True)
+        if values.beside:
+            print(compare(*seen.values()), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
