@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,9 +132,8 @@ def stays_flat(model: str, requests: int, clients: int) -> bool:
     with started(serving(model)) as (pid, address):
         print(f"at the start: {memory(pid):.0f} MB", flush=True)
         for tenth in range(1, 11):
-            questions = (question for question, _ in zip(ask, range(requests // 10), strict=False))
             begun = time.perf_counter()
-            tally = asyncio.run(press(address, questions, clients))
+            tally = asyncio.run(press(address, islice(ask, requests // 10), clients))
             seen.append(memory(pid))
             rate = len(tally.seconds) / (time.perf_counter() - begun)
             wrong = tally.lost + tally.broken + tally.refused

@@ -89,7 +89,7 @@ async def _client(http: Connection, questions: Iterator[Question], tally: Tally)
 
 
 async def press(address: str, questions: Iterable[Question], clients: int) -> Tally:
-    """So many clients, of whom each takes the next question; two of them never ask the same at once."""
+    """So many clients, of whom each takes the next question: no two ask the same at once."""
     tally, shared = Tally(), iter(questions)
     await asyncio.gather(*(_client(Connection(address), shared, tally) for _ in range(clients)))
     return tally
