@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import version
 
 from mirada.cli import streams
 from mirada.errors import ConfigError, MiradaError, suggestion
@@ -136,6 +135,8 @@ def _dispatch(arguments: list[str]) -> int:
         print(HELP.format(commands=commands), end="")
         return 0 if arguments else 2
     if arguments[0] in ("--version", "version"):
+        from importlib.metadata import version  # 15 ms, which no other command needs
+
         print(f"mirada {version('mirada')}")
         return 0
     name, rest = arguments[0], arguments[1:]

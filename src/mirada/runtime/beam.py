@@ -14,7 +14,7 @@ import numpy as np
 from mirada.config.options import SearchConfig
 from mirada.data.vocabulary import BOS, EOS
 from mirada.runtime.engine import Batch, Wanted
-from mirada.runtime.rules import Output, Rules, allowed, largest, output, penalty, ranked
+from mirada.runtime.rules import Output, Rules, allowed, largest, output, penalty, ranked, taken
 
 
 class Ends(NamedTuple):
@@ -67,14 +67,14 @@ def beam_search(batch: Batch, rules: Rules, options: SearchConfig, *, with_atten
         steps.append(BeamStep(beams.sentences, candidates, kept, attention))
         ends = _with_ended(beams.ends, candidates, ended, age + 1, options.alpha)
         finished = _finished(scores, ends, rules, age + 1, options.alpha)
-        last = _close(beams, ends, candidates, ended, (rules.limits <= age, age))
-        for place in finished.nonzero()[0]:
-            found[beams.sentences[place]] = _read_back(
-                steps, int(beams.sentences[place]), last, int(place), options.alpha
-            )
-        beams = _advance(beams, candidates, (scores, kept), ends)
-        stay, age = (~finished).nonzero()[0], age + 1
-        if finished.any():
+        done, sentences = finished.nonzero()[0], beams.sentences
+        if len(done):
+            last = _close(beams, ends, candidates, ended, (rules.limits <= age, age))
+            for place in map(int, done):
+                found[sentences[place]] = _read_back(steps, int(sentences[place]), last, place, options.alpha)
+        beams, age = _advance(beams, candidates, (scores, kept), ends), age + 1
+        if len(done):
+            stay = (~finished).nonzero()[0]
             beams, rules = _selected(beams, stay), rules.of(stay)
             batch.keep(stay)
     return found
@@ -105,9 +105,10 @@ def _expand(batch: Batch, beams: Beams, rules: Rules, age: int, wanted: Wanted) 
     log_p, tokens = best.reshape(sentences, -1), tokens.reshape(sentences, -1)  # [A, K·each]
     sums = np.repeat(beams.scores, each, axis=1) + log_p
     scores, places = largest(sums, min(wanted.continuations, sums.shape[1]))
-    short = ((0, 0), (0, wanted.continuations - places.shape[1]))  # a small vocabulary may have fewer continuations
-    scores, places = np.pad(scores, short, constant_values=-inf), np.pad(places, short)
-    picked = [np.take_along_axis(part, places, 1) for part in (tokens, log_p)]
+    if missing := wanted.continuations - places.shape[1]:  # a small vocabulary may have fewer continuations
+        short = ((0, 0), (0, missing))
+        scores, places = np.pad(scores, short, constant_values=-inf), np.pad(places, short)
+    picked = [taken(part, places) for part in (tokens, log_p)]
     attention = None if step.attention is None else step.attention.reshape(sentences, width, -1)
     return Candidates(scores, picked[0], picked[1], places // each), attention
 
@@ -151,16 +152,16 @@ def _beside(left: Ends, right: Ends) -> Ends:
 
 
 def _places(ends: Ends, index: np.ndarray) -> Ends:
-    return Ends(*(np.take_along_axis(field, index, 1) for field in ends))
+    return Ends(*(taken(field, index) for field in ends))
 
 
 def _advance(beams: Beams, candidates: Candidates, chosen: tuple[np.ndarray, np.ndarray], ends: Ends) -> Beams:
     """Fill the beams with the kept."""
     scores, kept = chosen
-    tokens, parents = (np.take_along_axis(part, kept, 1) for part in (candidates.tokens, candidates.beams))
+    tokens, parents = (taken(part, kept) for part in (candidates.tokens, candidates.beams))
     history = beams.history
     if history is not None:
-        history = np.take_along_axis(history, parents[:, :, None], 1)
+        history = taken(history, parents)
         history = np.concatenate([history, tokens[:, :, None]], 2)
     rows = parents + np.arange(len(tokens))[:, None] * beams.tokens.shape[1]
     return Beams(beams.sentences, tokens, rows, scores, kept, ends, history)
