@@ -94,7 +94,7 @@ def _cell(row: Row | None) -> str:
     return NONE if row is None else f"{row['ms']:,.0f} ({count(row['tokens_per_second'])})"
 
 
-def put(report: StudyReport, path: Path) -> None:
+def put(report: StudyReport, path: Path, marks: tuple[str, str] = (START, END)) -> None:
     """Replace what stands between the marks, or make the file; draw the figures into figures/ beside it."""
     from mirada.study.report.figures import draw
 
@@ -102,14 +102,14 @@ def put(report: StudyReport, path: Path) -> None:
     before, after = f"# {report.title}\n\n", "\n"
     if path.exists():
         text = path.read_text(encoding="utf-8")
-        if text.count(START) != 1 or text.count(END) != 1:
-            sys.exit(f"{path}: expected the marks {START} and {END}, once each")
-        before, after = text.split(START)[0], text.split(END)[1]
+        if any(text.count(mark) != 1 for mark in marks):
+            sys.exit(f"{path}: expected the marks {' and '.join(marks)}, once each")
+        before, after = text.split(marks[0])[0], text.split(marks[1])[1]
     (path.parent / "figures").mkdir(parents=True, exist_ok=True)
     for block in (block for section in report.sections for block in section.blocks):
         if isinstance(block, Plot):
             (path.parent / "figures" / f"{block.name}.svg").write_bytes(draw(block)["svg"])
-    path.write_text(f"{before}{START}\n\n{body}\n\n{END}{after}", encoding="utf-8", newline="\n")
+    path.write_text(f"{before}{marks[0]}\n\n{body}\n\n{marks[1]}{after}", encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -42,9 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(name: str, command: list[str], sentence: str, repeat: int) -> rows.Row:
     """Start the command several times; best, median, all runs, and the packages that take longest to import."""
     whole = [sys.executable, "-m", "mirada", *command]
-    _start(whole, sentence)
+    start(whole, sentence)
     before = machine.reading()
-    spent = [_start(whole, sentence)[0] for _ in range(repeat)]
+    spent = [start(whole, sentence)[0] for _ in range(repeat)]
     load = machine.load_between(before, machine.reading())
     timed = [sys.executable, "-X", "importtime", *whole[1:]]
     return {
@@ -56,12 +56,12 @@ def measure(name: str, command: list[str], sentence: str, repeat: int) -> rows.R
         "median_s": median(spent),
         "runs": spent,
         "others": [load.others],
-        "imports": imports(_start(timed, sentence)[1]),
+        "imports": imports(start(timed, sentence)[1]),
         "machine": machine.facts(),
     }
 
 
-def _start(command: list[str], sentence: str) -> tuple[float, str]:
+def start(command: list[str], sentence: str) -> tuple[float, str]:
     """Seconds from start to end, and what was said on standard error; raises CalledProcessError if it failed."""
     begun = time.perf_counter()
     ran = subprocess.run(command, input=f"{sentence}\n", capture_output=True, text=True, check=True, encoding="utf-8")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnx.numpy_helper
 import pytest
 
 from cli_tools import refusal
@@ -88,13 +92,55 @@ def test_a_graph_of_another_system(folder: Path) -> None:
     assert error(folder).startswith("DIR/encode.onnx: takes or gives other values than export.json says (")
 
 
-def test_tokenisers_of_another_vocabulary(folder: Path) -> None:
-    content = json.loads((folder / "target.json").read_text())
-    content["model"]["vocab"]["x" * 9] = len(content["model"]["vocab"])
-    (folder / "target.json").write_text(json.dumps(content))
-    known(folder, "target.json")
+@pytest.mark.parametrize("name", ["source.json", "target.json"])
+def test_tokenisers_of_another_vocabulary(folder: Path, name: str) -> None:
+    content = json.loads((folder / name).read_text())
     size = len(content["model"]["vocab"])
-    assert error(folder) == (f"DIR/step.onnx: {size - 1} words, but the tokeniser has {size}; it is of another model")
+    content["model"]["vocab"]["x" * 9] = size
+    (folder / name).write_text(json.dumps(content))
+    known(folder, name)
+    assert error(folder) == f"DIR/{name}: {size + 1} entries, but the graphs have {size}; it is of another model"
+    place = ("source.json", "target.json").index(name)
+    change_manifest(folder, lambda manifest: manifest["entries"].__setitem__(place, size + 1))
+    if name == "target.json":
+        assert error(folder) == f"DIR/step.onnx: {size} words, but the tokeniser has {size + 1}; it is of another model"
+    change_manifest(folder, lambda manifest: manifest.update(entries=[size]))
+    assert error(folder) == "DIR/export.json: damaged; export the model again"
+
+
+def spoil(folder: Path, graph: str, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Change the largest weights of a graph, and let export.json name it as it is now."""
+    model = onnx.load(folder / f"{graph}.onnx")
+    largest = max(model.graph.initializer, key=lambda weights: len(weights.raw_data))
+    changed = change(onnx.numpy_helper.to_array(largest))
+    largest.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(changed), largest.name))
+    onnx.save(model, folder / f"{graph}.onnx")
+    known(folder, f"{graph}.onnx")
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_weights_that_are_no_numbers(folder: Path, beam: int) -> None:
+    spoil(folder, "step", lambda weights: weights * np.float32(np.nan))
+    line = refusal("translate", folder, "--beam-size", beam, given="the red fox\n")
+    assert line == f"{folder}/step.onnx: gives values that are no numbers (NaN); export the model again"
+
+
+def test_weights_of_another_shape(folder: Path) -> None:
+    """ONNX Runtime sees it when it loads the graph or, of an embedding with too few rows, when it looks for one."""
+    spoil(folder, "encode", lambda weights: weights[:1])
+    with pytest.raises(ModelFolderError) as caught:
+        runtime.load(folder).translate(["the red fox"])
+    assert re.match(rf"{folder}/encode\.onnx: (not a graph that|ONNX Runtime failed \()", str(caught.value))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "said"),
+    [(MANIFEST, 1 << 21, "2,097,152 bytes, more than any export has"), ("step.onnx", 3 << 30, "more than a graph can")],
+)
+def test_a_file_far_too_large_is_not_even_opened(folder: Path, name: str, size: int, said: str) -> None:
+    os.truncate(folder / name, size)  # with holes: it takes no room
+    assert said in error(folder)
 
 
 def test_what_an_exported_model_cannot_be_asked_for(exported_folder: Path) -> None:

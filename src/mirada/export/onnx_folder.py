@@ -107,6 +107,7 @@ def _manifest(loaded: Loaded, names: Names, precision: Precision, folder: Path) 
         "precision": precision,
         "opset": OPSET,
         **{part: list(value) for part, value in names._asdict().items()},
+        "entries": [len(loaded.source), len(loaded.target)],
         "weights": checksum(dict(loaded.model.named_parameters())),
         "files": files,
     }

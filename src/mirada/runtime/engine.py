@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirada.data.vocabulary import PAD
+from mirada.data.vocabulary import EOS, PAD
 from mirada.errors import ConfigError, ModelFolderError
 from mirada.runtime.folder import COPIES, GRAPHS, Exported
 
@@ -35,7 +35,7 @@ class Engine:
     """Sessions over the graphs of an exported model. Threads may share it."""
 
     def __init__(self, exported: Exported, where: Path, *, threads: int = 1):
-        self.names = exported.names
+        self.names, self.where = exported.names, where
         self.vocabulary = len(exported.target)
         self.sessions = {name: _session(where / f"{name}.onnx", exported.graphs[name], threads) for name in GRAPHS}
         self.has_attention = "attention" in _outputs(self.sessions["step"])
@@ -56,8 +56,11 @@ class Engine:
         return Batch(self, memory, dict(zip(names.state, state, strict=True)), words)
 
     def run(self, graph: str, wanted: list[str], feeds: dict[str, Any]) -> list[Any]:
-        """Run one graph on ONNX Runtime's own values."""
-        return list(self.sessions[graph].run_with_ort_values(wanted, feeds))
+        """Run one graph on ONNX Runtime's own values; raises ModelFolderError where that fails."""
+        try:
+            return list(self.sessions[graph].run_with_ort_values(wanted, feeds))
+        except Exception as error:  # of many classes, the library's own
+            raise ModelFolderError(f"{self.where / graph}.onnx: ONNX Runtime failed ({_reason(error)})") from None
 
 
 class Batch:
@@ -76,6 +79,9 @@ class Batch:
         found = engine.run("step", [*names, *new], {**feeds, **self.state, **self.memory})
         self.state = dict(zip(engine.names.state, found[len(names) :], strict=True))
         values = {name: value.numpy() for name, value in zip(names, found, strict=False)}
+        if np.isnan(values[names[0]][:, 0 if count else EOS]).any():  # then the whole row is
+            where = engine.where / "step.onnx"
+            raise ModelFolderError(f"{where}: gives values that are no numbers (NaN); export the model again")
         return Step(*(values.get(name) for name in ("best", "best_tokens", "log_probabilities", "attention")))
 
     def keep(self, stay: np.ndarray) -> None:
@@ -107,8 +113,11 @@ def _session(path: Path, content: bytes, threads: int) -> Any:
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library raises classes of its own for each kind of bad graph
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise ModelFolderError(f"{path}: not a graph that ONNX Runtime can run ({reason})") from None
+        raise ModelFolderError(f"{path}: not a graph that ONNX Runtime can run ({_reason(error)})") from None
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _outputs(session: Any) -> set[str]:

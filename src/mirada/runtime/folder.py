@@ -1,6 +1,7 @@
 """The folder of an exported model: three graphs, the options, two tokenisers, and export.json, which names them all.
 
-export.json   format, opset, precision, names of the decoder's memory and state, a hash of the weights and of each file
+export.json   format, opset, precision, names of the decoder's memory and state, how many entries the tokenisers have,
+              a hash of the weights and of each file
 encode.onnx   source ids and lengths → the memory, and what the first state is made from
 start.onnx    that → the decoder's first state
 step.onnx     previous tokens, the rows they go on from, state and memory → the likeliest continuations, the new state
@@ -76,6 +77,10 @@ def _read(folder: Path) -> Exported:
         raise ModelFolderError(str(error)) from None
     source = load_source(folder / TOKENIZERS[0], config.data.source_tokenizer or "")
     target = Tokenizer.load(folder / TOKENIZERS[1], config.data.target_tokenizer or "")
+    for name, own, entries in zip(TOKENIZERS, (source, target), manifest["entries"], strict=True):
+        if len(own) != entries:
+            line = f"{len(own)} entries, but the graphs have {entries!s:.20}; it is of another model"
+            raise ModelFolderError(f"{folder / name}: {line}")
     names = Names(*(tuple(manifest[part]) for part in Names._fields))
     graphs = {name: contents[f"{name}.onnx"] for name in GRAPHS}
     return Exported(config, source, target, names, str(manifest["precision"]), graphs)
@@ -97,10 +102,16 @@ def _manifest(path: Path) -> dict[str, Any]:
             f"{path}: format {manifest.get('format', 'unknown')!s:.20}, this mirada reads format {FORMAT}; "
             "export the model again"
         )
-    lists = all(_is_names(manifest.get(part)) for part in Names._fields)
-    if not lists or not isinstance(manifest.get("files"), dict) or not isinstance(manifest.get("precision"), str):
+    if not _is_whole(manifest):
         raise ModelFolderError(f"{path}: damaged; export the model again")
     return manifest
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    entries = manifest.get("entries")
+    lists = all(_is_names(manifest.get(part)) for part in Names._fields) and isinstance(entries, list)
+    others = isinstance(manifest.get("files"), dict) and isinstance(manifest.get("precision"), str)
+    return lists and others and len(entries or ()) == len(TOKENIZERS)
 
 
 def _is_names(value: Any) -> bool:

@@ -17,7 +17,6 @@ from mirada.config.options import SearchConfig
 from mirada.data.beginnings import Rest
 from mirada.data.vocabulary import EOS, PAD
 
-
 SOON_SORTED = 256  # numbers of a row that are sorted sooner than parted
 
 
@@ -136,7 +135,7 @@ def largest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def taken(values: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """The columns `[N, C]` of every row of `[N, …]`; np.take_along_axis, of which a step makes many, without its care."""
+    """The columns `[N, C]` of every row of `[N, …]`; np.take_along_axis without its care, for steps make many."""
     return np.asarray(values[np.arange(len(values))[:, None], index])
 
 
