@@ -13,7 +13,20 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import __main__ as everything
-from benchmarks import clock, flops, grouping, machine, parts, report, rows, startup, tokenised, train, workloads
+from benchmarks import (
+    clock,
+    engines_here,
+    flops,
+    grouping,
+    machine,
+    parts,
+    report,
+    rows,
+    startup,
+    tokenised,
+    train,
+    workloads,
+)
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -289,3 +302,45 @@ def test_threads_of_workers_with_several_each_are_counted() -> None:
     assert grouping.threads(row) == 2
     assert grouping.threads(row | {"workers": 1, "intra_threads": 1}) == 1
     assert grouping.threads(row | {"workers": 2, "intra_threads": 4}) == 8
+
+
+def test_engines_take_turns() -> None:
+    """Three rounds of two tasks, after one of each to warm up; what cannot be measured keeps its place."""
+    turns: list[str] = []
+    spent = {"a": iter([9.0, 1.0, 3.0, 2.0]), "b": iter([9.0, 5.0, 5.0, 8.0])}
+
+    def task(name: str) -> engines_here.Task:
+        def done() -> float:
+            turns.append(name)
+            return next(spent[name])
+
+        return done
+
+    assert engines_here.in_turn([task("a"), None, task("b")], 3) == [2.0, None, 5.0]
+    assert "".join(turns) == "ab" * 4
+
+
+def test_the_table_of_engines_is_arithmetic() -> None:
+    found = [
+        engines_here.Row("luong", "start-up", (0.9, None), (0.3, 0.5)),
+        engines_here.Row("luong", "beam 5", (0.002, 0.001), (0.004, 0.001)),
+    ]
+    table, verdict = engines_here.report(found, machine.Load(0.0, 0.0, 1.0)).sections[0].blocks
+    assert [list(row) for row in table.rows] == [
+        ["luong", "start-up", "900.0", "300.0", "3.00", "–", "500.0", "–"],
+        ["luong", "beam 5", "2.0", "4.0", "0.50", "1.0", "1.0", "1.00"],
+    ]
+    assert verdict.text == "The graphs are at least as fast in 2 of 3 comparisons"
+
+
+def test_engines_are_measured_and_put_into_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, (start, end) = tmp_path / "page.md", engines_here.MARKS
+    page.write_text(f"before\n{start}\nold\n{end}\nafter\n")
+    way = engines_here.SINGLE
+    engines_here.main(["--quick", "--systems", "luong-general", "--ways", way, "--rounds", "1", "--into", str(page)])
+    text = page.read_text()
+    assert text.startswith(f"before\n{start}\n")
+    assert text.endswith(f"{end}\nafter\n")
+    assert f"| luong-general | {way} |" in text
+    assert "old" not in text
+    assert "luong-general" in capsys.readouterr().out
