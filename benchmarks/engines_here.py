@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.threads:
         torch.set_num_threads(given.threads)
-    before, found = machine.reading(), []
+    before, found = machine.reading(), list[Row]()
     for name, system in systems(quick=given.quick).items():
         if name in (given.systems or [name]):
             found += measure(name, system, given)
