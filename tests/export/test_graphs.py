@@ -11,7 +11,7 @@ import torch
 
 from mirada.config.options import ModelConfig
 from mirada.data.vocabulary import SEP
-from mirada.export.graph import Graph, in_bytes
+from mirada.export.graph import MOST, Graph, in_bytes
 from mirada.export.onnx_folder import graphs_of, names_of, weights_of
 from mirada.search.step import log_probabilities
 from mirada.trees import select_rows
@@ -85,16 +85,17 @@ def same(found: dict[str, np.ndarray], step: Any) -> None:
 
 
 def test_products_in_8_bits_are_whole_numbers_times_two_scales() -> None:
-    """By hand: bytes around 128, and a product that equals its own arithmetic in float64, alone and beside others."""
+    """By hand: whole numbers to 64; a product that equals its own arithmetic in float64, alone and beside others."""
     draw = np.random.default_rng(1)
     weight, bias, x = (draw.normal(size=size).astype(np.float32) for size in ((64, 70), (64,), (5, 70)))
     scales, rounded = in_bytes(weight)
-    assert rounded.min() >= 1
-    assert np.abs(scales[:, None] * (rounded.astype(float) - 128) - weight).max() <= scales.max() / 2 + 1e-7
+    assert (np.abs(rounded).max(1) == MOST).all()
+    assert 2 * 255 * MOST < 1 << 15
+    assert np.abs(scales[:, None] * rounded.astype(float) - weight).max() <= scales.max() / 2 + 1e-7
     graph = Graph("product", "int8")
     graph.give("y", graph.linear(graph.read("x", 1, ["rows", 70]), weight, bias), 1, ["rows", 64])
     own = np.abs(x).max(1, keepdims=True) / np.float32(127)
-    sums = np.rint(x / own).astype(np.int64) @ (rounded.astype(np.int64) - 128).T
+    sums = np.rint(x / own).astype(np.int64) @ rounded.astype(np.int64).T
     found = run(graph, {"x": x})["y"]
     np.testing.assert_allclose(found, sums * own.astype(float) * scales + bias, rtol=1e-5, atol=1e-5)
     assert np.abs(found - (x @ weight.T + bias)).max() < 0.5

@@ -17,6 +17,7 @@ FLOAT, INT64, BOOL = 1, 7, 9  # onnx.TensorProto's own numbers
 UINT8 = 2
 SMALLEST = 1 << 12  # weights with fewer numbers stay in float32
 LEAST = 1.1754943508222875e-38  # of normal numbers, so that a row of zeros is divided by something
+MOST = 64  # of a weight in 8 bits: CPUs without VNNI cut the sum of two products with bytes off at 2^15
 Shape = Sequence[int | str]
 NO_ATTRIBUTES: Mapping[str, Any] = {}
 
@@ -88,16 +89,16 @@ class Graph:
     def _linear_in_bytes(self, x: str, weight: np.ndarray, bias: np.ndarray | None) -> str:
         """The same in whole numbers: W is s_o W', x is s_n x', both rounded to 8 bits: s_n s_o (x' W'ᵀ) + b.
 
-        One scale a row, so that a sentence alone is rounded as in any batch. Both sides are bytes with 128 for 0: sums
-        of signed weights are cut off at 16 bits by CPUs without VNNI.
+        One scale a row, so that a sentence alone is rounded as in any batch. Inputs are bytes with 128 for 0, weights
+        signed: the pair for which CPUs have an instruction.
         """
         scales, rounded = in_bytes(weight)
-        zero = self.constant(128, np.uint8)
+        zeros = self.constant(128, np.uint8), self.constant(0, np.int8)
         largest = self.add("ReduceMax", self.add("Abs", x), attributes={"axes": [-1], "keepdims": 1})
         scale = self.add("Div", self.add("Max", largest, self.constant(LEAST)), self.constant(127))  # [..., 1]
         shifted = self.add("Add", self.add("Round", self.add("Div", x, scale)), self.constant(128))
         values = self.add("Cast", shifted, attributes={"to": UINT8})
-        sums = self.add("MatMulInteger", values, self.constant(rounded.T, np.uint8), zero, zero)
+        sums = self.add("MatMulInteger", values, self.constant(rounded.T, np.int8), *zeros)
         y = self.add("Mul", self.add("Cast", sums, attributes={"to": FLOAT}), scale)
         y = self.add("Mul", y, self.constant(scales))
         return y if bias is None else self.add("Add", y, self.constant(bias))
@@ -113,6 +114,6 @@ class Graph:
 
 
 def in_bytes(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scales `[O]` and rows `[O, I]` as bytes where 128 stands for 0, so that scale × (byte − 128) is nearly W."""
-    scales = np.maximum(np.abs(weight).max(1), np.float32(LEAST)) / np.float32(127)
-    return scales, (np.rint(weight / scales[:, None]) + 128).astype(np.uint8)
+    """Scales `[O]` and rows `[O, I]` of whole numbers from −64 to 64, so that scale × row is nearly W."""
+    scales = np.maximum(np.abs(weight).max(1), np.float32(LEAST)) / np.float32(MOST)
+    return scales, np.rint(weight / scales[:, None]).astype(np.int8)

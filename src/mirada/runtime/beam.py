@@ -14,7 +14,7 @@ import numpy as np
 from mirada.config.options import SearchConfig
 from mirada.data.vocabulary import BOS, EOS
 from mirada.runtime.engine import Batch, Wanted
-from mirada.runtime.rules import Output, Rules, allowed, largest, output, penalty, ranked, taken
+from mirada.runtime.rules import Output, Rules, allowed, largest, output, penalty, ranked, taken, there
 
 
 class Ends(NamedTuple):
@@ -97,7 +97,7 @@ def _expand(batch: Batch, beams: Beams, rules: Rules, age: int, wanted: Wanted) 
     step = batch.step(beams.tokens.ravel(), beams.rows.ravel(), wanted._replace(continuations=0) if acts else wanted)
     if step.best is None or step.tokens is None:
         history = None if beams.history is None else beams.history.reshape(sentences * width, -1)
-        choice = allowed(_there(step.log_probabilities), rules, age, history)
+        choice = allowed(there(step.log_probabilities), rules, age, history)
         best, tokens = largest(choice, min(wanted.continuations, choice.shape[1]))
     else:
         best, tokens = step.best, step.tokens
@@ -111,12 +111,6 @@ def _expand(batch: Batch, beams: Beams, rules: Rules, age: int, wanted: Wanted) 
     picked = [taken(part, places) for part in (tokens, log_p)]
     attention = None if step.attention is None else step.attention.reshape(sentences, width, -1)
     return Candidates(scores, picked[0], picked[1], places // each), attention
-
-
-def _there(values: np.ndarray | None) -> np.ndarray:
-    if values is None:
-        raise TypeError("the step gave neither its best continuations nor all log-probabilities")
-    return values
 
 
 def _with_ended(ends: Ends, candidates: Candidates, ended: np.ndarray, age: int, alpha: float) -> Ends:

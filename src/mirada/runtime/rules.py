@@ -125,6 +125,13 @@ def repeats(history: np.ndarray, size: int, vocabulary: int) -> np.ndarray:
     return marks
 
 
+def there(values: np.ndarray | None) -> np.ndarray:
+    """All log-probabilities, where a step was asked for them."""
+    if values is None:
+        raise TypeError("the step gave neither its best continuations nor all log-probabilities")
+    return values
+
+
 def largest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The `count` largest of every row of `[N, V]`, largest first, and their columns: two arrays `[N, count]`."""
     columns = values.shape[1]

@@ -9,7 +9,7 @@ import numpy as np
 from mirada.config.options import SearchConfig
 from mirada.data.vocabulary import BOS, EOS
 from mirada.runtime.engine import Batch, Wanted
-from mirada.runtime.rules import Output, Rules, allowed, output, ranked
+from mirada.runtime.rules import Output, Rules, allowed, output, ranked, taken, there
 
 SEED_STRIDE = 1_000_003
 Choose = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # choices [N, V], sentences [A] and age give tokens [N]
@@ -93,14 +93,15 @@ def _follow(
     history = np.empty((count * outputs, 0), np.int64)
     found: list[list[Output]] = [[] for _ in rules.limits]
     while len(sentences):
-        step = batch.step(tokens.ravel(), rows, Wanted(0, with_attention))
-        own = step.log_probabilities
-        if own is None:
-            raise TypeError("the step gave no log-probabilities")
-        choice = allowed(own, rules, age, history) if rules.act(age) else own
-        chosen = choose(choice, sentences, age)
-        tokens = chosen.reshape(-1, outputs)
-        log_p = np.take_along_axis(own, chosen[:, None], 1).reshape(-1, outputs)
+        acts = rules.act(age)
+        step = batch.step(tokens.ravel(), rows, Wanted(0 if acts or options.sample else 1, with_attention))
+        if step.best is not None and step.tokens is not None:
+            chosen, log_p = step.tokens[:, 0], step.best
+        else:
+            own = there(step.log_probabilities)
+            chosen = choose(allowed(own, rules, age, history) if acts else own, sentences, age)
+            log_p = taken(own, chosen[:, None])
+        tokens, log_p = chosen.reshape(-1, outputs), log_p.reshape(-1, outputs)
         attention = None if step.attention is None else step.attention.reshape(len(tokens), outputs, -1)
         steps.append((sentences, tokens, log_p, attention))
         history, done = np.concatenate([history, chosen[:, None]], 1), done | (tokens == EOS)
