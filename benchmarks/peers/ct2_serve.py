@@ -1,7 +1,7 @@
 """CTranslate2 behind the simplest server, to be pressed beside `mirada serve` on the same model.
 
-`python -m benchmarks.load TRANSFORMER --beside FOLDER` starts both in turn; `mirada export TRANSFORMER --to ctranslate2
---out FOLDER` makes the folder. A thread a connection, a text a request, one translation at a time; what waits is not
+`python -m benchmarks.load TRANSFORMER --beside` starts both in turn, on what `mirada export TRANSFORMER --to
+ctranslate2` makes of the model. A thread a connection, a text a request, one translation at a time; what waits is not
 put together, which is what the simplest server does. It takes and gives the same JSON as POST /v1/translate.
 """
 
@@ -23,6 +23,10 @@ def serve(folder: Path, port: int, beam: int) -> None:
     """Answer until it is ended; says its address on standard error."""
     translator = ctranslate2.Translator(str(folder), device="cpu", intra_threads=1)
     source, target = (Tokenizer.from_file(str(folder / f"{side}.json")) for side in ("source", "target"))
+    between = "" if any(token.startswith("▁") for token in target.get_vocab()) else " "  # pieces of words, or words
+
+    def joined(tokens: list[str]) -> str:
+        return between.join(tokens).replace("▁", " ").strip()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -37,8 +41,7 @@ def serve(folder: Path, port: int, beam: int) -> None:
             tokens = source.encode(wanted["text"], add_special_tokens=False).tokens
             options.setdefault("max_decoding_length", 2 * len(tokens) + 10)
             [found] = translator.translate_batch([tokens], **options)
-            ids = [[target.token_to_id(token) for token in tokens] for tokens in found.hypotheses]
-            self.answer({"translations": [{"outputs": [{"text": target.decode(one)} for one in ids]}]})
+            self.answer({"translations": [{"outputs": [{"text": joined(one)} for one in found.hypotheses]}]})
 
         def answer(self, values: object) -> None:
             content = json.dumps(values).encode()
