@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -185,6 +186,12 @@ def test_bad_files_are_one_line(copied: Path, name: str, content: bytes | None, 
     if content is not None:
         (copied / name).write_bytes(content)
     assert line in refused(copied)
+
+
+@pytest.mark.parametrize("name", ["source.spm", "vocab.json"])
+def test_a_file_far_too_large_is_not_even_opened(copied: Path, name: str) -> None:
+    os.truncate(copied / name, 1 << 30)  # with holes: it takes no room
+    assert f"{name}: 1,073,741,824 bytes; such a file has at most " in refused(copied)
 
 
 def test_a_tokeniser_of_another_model(copied: Path) -> None:

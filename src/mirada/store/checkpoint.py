@@ -155,9 +155,13 @@ def write_options(folder: Path, config: Config) -> None:
 
 
 def read_tokenizers(folder: Path, config: Config) -> tuple[SourceTokenizer, Tokenizer]:
-    """The two tokenisers of a model folder."""
+    """The two tokenisers of a model folder; raises ModelFolderError if they are to be one vocabulary and cannot be."""
     source = load_source(folder / TOKENIZERS[0], config.data.source_tokenizer or "")
-    return source, Tokenizer.load(folder / TOKENIZERS[1], config.data.target_tokenizer or "")
+    target = Tokenizer.load(folder / TOKENIZERS[1], config.data.target_tokenizer or "")
+    if config.model.tied_embeddings and len(source) != len(target):
+        sizes = f"{len(source)} entries, {TOKENIZERS[1]} has {len(target)}"
+        raise ModelFolderError(f"{folder / TOKENIZERS[0]}: {sizes}; with tied_embeddings both are one vocabulary")
+    return source, target
 
 
 def load_model(folder: Path, device: torch.device) -> Loaded:
