@@ -27,7 +27,7 @@ LAYERS = (
     ("ensemble",),
     ("translator", "train", "runtime", "card"),
     ("export", "loading", "importing"),
-    ("explain",),
+    ("explain", "scaling"),
     ("serving", "client"),
     ("study",),
     ("notebook",),

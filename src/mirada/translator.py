@@ -24,7 +24,7 @@ from mirada.fast.prepacked import Precision, can_prepack, prepacked
 from mirada.files import expanded
 from mirada.kernels.private import missing
 from mirada.scoring import Forced, force
-from mirada.search.chunks import blocks_of, searched
+from mirada.search.chunks import blocks_of, growing, searched
 from mirada.search.ensemble import Mode
 from mirada.search.queue import MOST_SENTENCES, Outputs, Request
 from mirada.search.scheduler import Scheduler
@@ -219,7 +219,7 @@ class Translator:
         """
         check_batch(batch_size)
         search = partial(self.search, options=options, batch_size=batch_size, with_attention=with_attention)
-        yield from searched(search, blocks, batch_size or MOST_SENTENCES, prefixes)
+        yield from searched(search, blocks, growing(batch_size or MOST_SENTENCES), prefixes)
 
     def score(
         self,

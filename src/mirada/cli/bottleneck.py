@@ -9,6 +9,7 @@ from dataclasses import replace
 from mirada.cli import tell
 from mirada.cli.compare import PARTS as FILES
 from mirada.cli.compare import names, pairs_for_test
+from mirada.cli.engine import add_engine, engine_of
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.escape import terminal
 from mirada.files import expanded
@@ -31,6 +32,7 @@ Stopped or killed, it goes on with the same command and --resume.
 def run(arguments: Sequence[str]) -> int:
     """Do the experiments and write a report."""
     values = _read(arguments)
+    engine = engine_of(values, values.device)
 
     from mirada.study.bottleneck.experiment import bottleneck
     from mirada.study.bottleneck.settings import QUICK, BottleneckRequest, Settings
@@ -49,7 +51,8 @@ def run(arguments: Sequence[str]) -> int:
         length=values.length,
         seeds=values.seeds,
         device=values.device,
-        quiet=values.quiet,
+        quiet=values.quiet or engine.kind != "local",  # several that speak at once tell nobody anything
+        engine=engine,
     )
     results = bottleneck(request, tell, resume=values.resume)
     print(terminal(str(request.out / "report.html")))
@@ -77,6 +80,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
     parser.add_argument("--resume", action="store_true", help="go on with the experiments that --out holds")
     parser.add_argument("--quiet", action="store_true", help="show no progress of the trainings")
+    add_engine(parser, "trainings run")
     for name in FILES:
         parser.add_argument(f"--test-{name}", metavar="FILE", help="test pairs, in place of some split off")
     add_options(parser, "data")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirada.cli import tell
+from mirada.cli.engine import add_engine, engine_of
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.config.configfile import load_yaml
 from mirada.errors import ConfigError
@@ -37,6 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     values = _read(arguments)
     options = collect(values, load_yaml(expanded(values.config)) if values.config else {})
     options.pop("model_dir", None)
+    engine = engine_of(values, options.get("training", {}).get("device"))
     _fill(values, {name for name in PARTS if options.get("data", {}).get(name)})
 
     from mirada.study.compare.comparison import compare
@@ -58,7 +60,8 @@ def run(arguments: Sequence[str]) -> int:
         units=values.units,
         embedded=values.pairs,
         batch_size=values.decode_batch_size,
-        quiet=values.quiet,
+        quiet=values.quiet or engine.kind != "local",  # several that speak at once tell nobody anything
+        engine=engine,
     )
     results = compare(request, tell, resume=values.resume)
     print(terminal(str(request.out / "report.html")))
@@ -91,6 +94,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--decode-batch-size", type=int, default=64, help="test sentences searched together [64]")
     parser.add_argument("--resume", action="store_true", help="go on with the comparison that --out holds")
     parser.add_argument("--quiet", action="store_true", help="show no progress of the trainings")
+    add_engine(parser, "trainings and tests run")
     parser.add_argument("--gold", metavar="FILE", help="gold links of the test pairs (i-j sure, ipj possible): AER")
     parser.add_argument(
         "--units",

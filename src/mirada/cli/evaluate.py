@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from mirada.cli import say
+from mirada.cli import say, tell
+from mirada.cli.engine import add_engine, engine_of
 from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, positive
 from mirada.cli.items import Items, add_items, items_of_pairs, items_of_references
 from mirada.cli.streams import data_output
@@ -32,7 +34,7 @@ on standard error. --group-column shows the first metric by group, and the mean 
 whole clusters for the intervals, where items stand or fall together, as the forms of one lemma do. With --n-best N
 the share of items that one of the N outputs gets right is shown as exact@N.
 """
-MODEL_ONLY = ("save_outputs", "batch_size", "device", "ensemble_mode")
+MODEL_ONLY = ("save_outputs", "batch_size", "device", "ensemble_mode", "engine", "workers", "ray_address")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -82,6 +84,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--batch-size", type=positive, help="sentences searched together [64]")
     parser.add_argument("--device", help="auto, cpu, cuda or cuda:N [auto]")
+    add_engine(parser, "blocks of sentences are searched")
     add_items(parser)
     add_options(parser, "search")
     return parser.read(arguments)
@@ -126,15 +129,29 @@ def _given(values: argparse.Namespace) -> tuple[Hypotheses, str]:
 
 
 def _translated(values: argparse.Namespace) -> tuple[Hypotheses, str]:
+    choice = engine_of(values, values.device)
+
     from mirada.config.configfile import changed
+    from mirada.scaling.engine import workplace
+    from mirada.scaling.searching import SearchJob, make_search, search_blocks
     from mirada.translator import load
 
     items = items_of_pairs(values)
     out = expanded(values.save_outputs) if values.save_outputs else None
-    translator = load(values.models, device=values.device or "auto", ensemble_mode=ensemble_mode(values))
+    device = values.device or "auto"
+    here = device if choice.kind == "local" else "cpu"  # workers have their own
+    translator = load(values.models, device=here, ensemble_mode=ensemble_mode(values))
     translator.warn = say
     search = changed(translator.config.search, collect(values).get("search", {}))
-    found = translator.search(items.sources, options=search, batch_size=values.batch_size or 64)
+    size = values.batch_size or 64
+    if choice.kind == "local":
+        found = translator.search(items.sources, options=search, batch_size=size)
+    else:
+        models = tuple(map(expanded, values.models))
+        job = SearchJob(models, search, device, ensemble_mode=ensemble_mode(values), batch_size=size)
+        with workplace(choice, partial(make_search, job), tell) as place:
+            parts = search_blocks(place, [items.sources], batch_size=size, warn=say)
+            found = [outputs for part in parts for outputs in part]
     _say_limited([several[0] for several in found])
     texts = [[output.text for output in several] for several in found]
     hypotheses = [several[0] for several in texts]

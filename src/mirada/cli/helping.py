@@ -10,7 +10,7 @@ USUAL = """
     help quiet src tgt tsv jsonl dev-src dev-tgt dev-tsv source-column target-column model-dir decoder score tokenizer
     vocab-size copy-attn epochs max-updates max-minutes learning-rate valid-metrics init-from seed input output scores
     beam-size n-best batch-size precision save-attention alignment hyp ref metrics json systems models budget seeds out
-    quick format verify server
+    quick format verify server engine
 """
 
 

@@ -36,7 +36,7 @@ def check(values: argparse.Namespace) -> None:
     """Raise ConfigError for flags that a service does not take."""
     if len(values.models) > 1:
         raise ConfigError("an ensemble needs its models in this process; leave out --server")
-    for name in ("alignment", "save_attention", "prefix_file", "ensemble_mode"):
+    for name in ("alignment", "save_attention", "prefix_file", "ensemble_mode", "engine", "ray_address"):
         if getattr(values, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{flag}: it needs the model in this process; leave out --server")

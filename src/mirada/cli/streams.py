@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from contextlib import suppress
-from typing import TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, TextIO
 
 from mirada.errors import ConfigError
 
@@ -34,3 +37,27 @@ def data_output(instead: str = "") -> TextIO:
     if sys.stdout is None:
         raise ConfigError(f"standard output is closed; {instead or 'let it go to a file, or to /dev/null'}")
     return sys.stdout
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait until the finished lines are out, whole; a second one does not wait."""
+    came: list[int] = []
+
+    def received(number: int, _frame: FrameType | None) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before: dict[signal.Signals, Any] = {}
+    with suppress(ValueError):  # not in the main thread: signals are someone else's business
+        for kind in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(kind) is not signal.SIG_IGN:
+                before[kind] = signal.signal(kind, received)
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+    if came:
+        signal.raise_signal(came[0])

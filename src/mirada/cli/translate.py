@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import chain
-from types import FrameType
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from mirada.cli import say
-from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, number_or_auto, positive
+from mirada.cli import say, tell
+from mirada.cli.engine import add_engine, engine_of
+from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, number_or_auto
 from mirada.cli.remarks import Remarks, remark, say_remarks
-from mirada.cli.streams import data_output
+from mirada.cli.streams import data_output, undisturbed
 from mirada.errors import ConfigError, DataError
 from mirada.files import expanded, text_stream, unwritable
+from mirada.scaling.engine import EngineChoice, workplace
 
 if TYPE_CHECKING:
     from mirada.cli.remote import Remote
@@ -34,6 +35,7 @@ EPILOG = """examples:
   mirada translate runs/luong --alignment hard --save-attention a.jsonl < test.en
   mirada translate runs/luong --precision int8 < test.en                # about twice as fast, a few outputs differ
   mirada translate runs/luong runs/bahdanau < test.en                   # an ensemble: the mean of what they say
+  mirada translate runs/luong --engine processes --workers 4 --input test.en --output test.hyp
   mirada translate --server http://127.0.0.1:8080 < test.en              # by `mirada serve`
 
 n lines in, n lines out, in order; an empty line gives an empty line. What has arrived is translated at once, so a pipe
@@ -48,20 +50,14 @@ def run(arguments: Sequence[str]) -> int:
         return _translate_there(values)
     if not values.models:
         raise ConfigError("give a model folder, or --server URL; see `mirada translate --help`")
-    translator, options = _loaded(values)
-    with_attention = values.alignment is not None or values.save_attention is not None
+    choice = engine_of(values, values.device, threads=True)
+    translator, options = _loaded(values, choice)
     with ExitStack() as stack:
         blocks, output = _open(values, stack)
         attention = stack.enter_context(_writable(values.save_attention)) if values.save_attention else None
         prefixes = _prefixes(values.prefix_file, stack)
-        lines = translator.stream_blocks(
-            blocks,
-            options=options,
-            batch_size=values.batch_size,
-            with_attention=with_attention,
-            prefixes=prefixes,
-        )
-        if values.input is None and sys.stdin is not None and sys.stdin.isatty():
+        lines = _searched(values, choice, (translator, options), (blocks, prefixes), stack)
+        if choice.kind == "local" and values.input is None and sys.stdin is not None and sys.stdin.isatty():
             say("type a line and Enter for its translation; Ctrl-D ends")
         remarks = Remarks(0, 0, 0)
         for outputs in lines:
@@ -69,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
             texts = [_line(number, found, values, options.n_best, translator) for number, found in numbered]
             weights = [json.dumps(_attention(*pair), ensure_ascii=False) for pair in numbered] if attention else []
             remarks = remark(remarks, outputs)
-            with _undisturbed():
+            with undisturbed():
                 _write(output, texts, values.output)
                 if attention:
                     _write(attention, weights, values.save_attention)
@@ -79,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _loaded(values: argparse.Namespace) -> tuple[Translator | Runtime, SearchConfig]:
+def _loaded(values: argparse.Namespace, choice: EngineChoice) -> tuple[Translator | Runtime, SearchConfig]:
     """The model or ensemble with the options of its search; raises ConfigError for what it cannot give."""
     mode = ensemble_mode(values)
 
@@ -88,7 +84,7 @@ def _loaded(values: argparse.Namespace) -> tuple[Translator | Runtime, SearchCon
 
     translator = load(
         values.models,
-        device=values.device,
+        device=values.device if choice.kind == "local" else "cpu",  # workers have their own
         precision=values.precision,
         workers=values.workers,
         ensemble_mode=mode,
@@ -103,6 +99,29 @@ def _loaded(values: argparse.Namespace) -> tuple[Translator | Runtime, SearchCon
     return translator, options
 
 
+def _searched(
+    values: argparse.Namespace,
+    choice: EngineChoice,
+    loaded: tuple[Translator | Runtime, SearchConfig],
+    lines: tuple[Iterator[list[str]], Iterator[str] | None],
+    stack: ExitStack,
+) -> Iterator[list[list[Translation]]]:
+    """The outputs of blocks of lines, by the model here or by workers that have it."""
+    (translator, options), (blocks, prefixes), size = loaded, lines, values.batch_size
+    attended = values.alignment is not None or values.save_attention is not None
+    if choice.kind == "local":
+        return translator.stream_blocks(
+            blocks, options=options, batch_size=size, with_attention=attended, prefixes=prefixes
+        )
+    from mirada.loading import located_all
+    from mirada.scaling.searching import SearchJob, make_search, search_blocks
+
+    models, mode = tuple(located_all(values.models)), ensemble_mode(values)
+    job = SearchJob(models, options, values.device, values.precision, mode, size, attended)
+    place = stack.enter_context(workplace(choice, partial(make_search, job), tell))
+    return search_blocks(place, blocks, batch_size=size, prefixes=prefixes, warn=translator.warn)
+
+
 def _translate_there(values: argparse.Namespace) -> int:
     """The same by a service."""
     from mirada.cli.remote import check, remote_blocks
@@ -115,7 +134,7 @@ def _translate_there(values: argparse.Namespace) -> int:
         for outputs in remote_blocks(values, blocks, search):
             numbered = [(number, found) for number, row in enumerate(outputs, start=first) for found in row]
             first += len(outputs)
-            with _undisturbed():
+            with undisturbed():
                 _write(
                     output,
                     [_plain_line(*pair, values, int(search.get("n_best", 1))) for pair in numbered],
@@ -158,30 +177,6 @@ def _writable(name: str) -> Iterator[TextIO]:
             raise unwritable(name, error) from None
 
 
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until the finished lines are out, whole; a second one does not wait."""
-    came: list[int] = []
-
-    def received(number: int, _frame: FrameType | None) -> None:
-        if came:
-            raise KeyboardInterrupt
-        came.append(number)
-
-    before: dict[signal.Signals, Any] = {}
-    with suppress(ValueError):  # not in the main thread: signals are someone else's business
-        for kind in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(kind) is not signal.SIG_IGN:
-                before[kind] = signal.signal(kind, received)
-    try:
-        yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
-    if came:
-        signal.raise_signal(came[0])
-
-
 def _read(arguments: Sequence[str]) -> argparse.Namespace:
     usage = "mirada translate MODEL [MODEL …] [options] [< FILE]"
     parser = Parser("translate", "Turn each input line into an output line.", usage=usage, epilog=EPILOG)
@@ -213,9 +208,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         default="float32",
         help="of the large products on a CPU; int8 is about twice as fast, and a few outputs differ [float32]",
     )
-    parser.add_argument(
-        "--workers", type=positive, metavar="N", help="batches searched at once [one for each core, up to 8]"
-    )
+    add_engine(parser, "blocks of lines are searched", workers="batches searched at once [one a core, up to 8]; ")
     parser.add_argument("--prefix-file", metavar="FILE", help="how each output must begin, a line for each input line")
     parser.add_argument(
         "--join-output", action="store_true", help="write outputs without blanks: symbols joined back into words"

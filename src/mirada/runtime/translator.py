@@ -24,7 +24,7 @@ from mirada.runtime.folder import Exported, read
 from mirada.runtime.rules import Output, rules_of
 from mirada.runtime.sampling import greedy, sample
 from mirada.runtime.scoring import force
-from mirada.search.chunks import blocks_of, searched
+from mirada.search.chunks import blocks_of, growing, searched
 from mirada.texts import (
     EMPTY,
     Scored,
@@ -146,7 +146,7 @@ class Translator:
         `prefixes` gives how each output must begin, in turn; raises DataError if it ends before the lines.
         """
         search = partial(self.search, options=options, batch_size=batch_size, with_attention=with_attention)
-        yield from searched(search, blocks, batch_size or MOST_SENTENCES, prefixes)
+        yield from searched(search, blocks, growing(batch_size or MOST_SENTENCES), prefixes)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, batch_size: int = 64, with_attention: bool = False

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from mirada.errors import DataError
 
-Found = TypeVar("Found")  # for one line
+Found = TypeVar("Found")  # for the lines of a chunk
 
 LOOKAHEAD = 16  # batches read together, so that similar lengths share a batch
 AT_ONCE = 1 << 17  # characters read together, at most (or one line)
@@ -29,14 +29,17 @@ def blocks_of(lines: Iterable[str], batch_size: int) -> Iterator[list[str]]:
 
 
 def searched(
-    search: Callable[..., list[Found]], blocks: Iterable[Sequence[str]], batch_size: int, prefixes: Iterator[str] | None
-) -> Iterator[list[Found]]:
+    search: Callable[..., Found],
+    blocks: Iterable[Sequence[str]],
+    sizes: Iterator[int],
+    prefixes: Iterator[str] | None,
+) -> Iterator[Found]:
     """What `search` finds for the lines of the blocks, chunk by chunk, told the `first` line's number and its prefixes.
 
-    Raises DataError if there are prefixes, but fewer than lines.
+    `sizes`: lines of each chunk, at most. Raises DataError if there are prefixes, but fewer than lines.
     """
     first = 0
-    for chunk in chunks(blocks, batch_size):
+    for chunk in chunks(blocks, sizes):
         begins = None if prefixes is None else list(itertools.islice(prefixes, len(chunk)))
         if begins is not None and len(begins) < len(chunk):
             raise DataError(f"{first + len(begins)} prefixes, and more lines; each line needs one, or an empty one")
@@ -44,9 +47,8 @@ def searched(
         first += len(chunk)
 
 
-def chunks(blocks: Iterable[Sequence[str]], batch_size: int) -> Iterator[Sequence[str]]:
+def chunks(blocks: Iterable[Sequence[str]], sizes: Iterator[int]) -> Iterator[Sequence[str]]:
     """The lines of the blocks, as many together as are there; a large block is cut, so that memory stays constant."""
-    sizes = growing(batch_size)
     for block in blocks:
         start = 0
         while start < len(block):

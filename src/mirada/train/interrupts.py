@@ -20,6 +20,10 @@ class InterruptedTrainingError(TrainingError):
         super().__init__(message)
         self.exit_code = 128 + number
 
+    def __reduce__(self) -> tuple[type[InterruptedTrainingError], tuple[str, int]]:
+        """It may come from another process."""
+        return type(self), (str(self), self.exit_code - 128)
+
 
 class StopRequest:
     """The signal that asked for a stop, 0 while none has."""

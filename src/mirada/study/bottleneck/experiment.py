@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from mirada.errors import ConfigError, suggestion
 from mirada.files import locked
+from mirada.scaling.engine import EngineChoice
 from mirada.study.bottleneck.cost import cost_results, cost_sizes
 from mirada.study.bottleneck.findings import capacity_finding, cost_finding, forgetting_finding, lengths_finding
 from mirada.study.bottleneck.forgetting import forgetting_results, plan_forgetting
@@ -66,11 +68,12 @@ def check(request: BottleneckRequest) -> None:
 def _do(request: BottleneckRequest, show: Show, resume: bool, launch: Launch | None) -> dict[str, Any]:
     results: dict[str, Any] = {"parts": {}, "failed": {}, "notes": [], "conditions": {}}
     found: TrainedSystems | None = None
+    run = partial(_run, show=show, resume=resume, launch=launch, engine=request.engine)
     if {"lengths", "capacity"} & set(request.parts):
         show("experiments 1 and 2: quality by source length, and by width")
         found = plan_translation(request)
         results["notes"], results["conditions"] = list(found.shared.notes), found.shared.conditions
-        results["failed"] |= _run([task for system in found.systems for task in system.tasks], show, resume, launch)
+        results["failed"] |= run([task for system in found.systems for task in system.tasks])
         for name, make in (("lengths", lengths_results), ("capacity", capacity_results)):
             if name in request.parts:
                 results["parts"][name] = make(request, found)
@@ -78,7 +81,7 @@ def _do(request: BottleneckRequest, show: Show, resume: bool, launch: Launch | N
         show("experiment 3: copying and reversing symbols")
         conditions = plan_forgetting(request)
         tasks = [task for condition in conditions for task in condition.runs.tasks]
-        results["failed"] |= _run(tasks, show, resume, launch)
+        results["failed"] |= run(tasks)
         results["parts"]["forgetting"] = forgetting_results(request, conditions)
     if "cost" in request.parts:
         show("experiment 4: what one step costs")
@@ -88,11 +91,13 @@ def _do(request: BottleneckRequest, show: Show, resume: bool, launch: Launch | N
     return results
 
 
-def _run(tasks: list[SystemRun], show: Show, resume: bool, launch: Launch | None) -> dict[str, str]:
+def _run(
+    tasks: list[SystemRun], *, show: Show, resume: bool, launch: Launch | None, engine: EngineChoice
+) -> dict[str, str]:
     """Do the runs; returns those that failed and why."""
     for task in tasks:
         prepare(task, resume=resume)
-    run_all(tasks, show, launch=launch)
+    run_all(tasks, show, launch=launch, engine=engine)
     failed = [task for task in tasks if state(task.folder) == "failed"]
     return {f"{task.folder.parent.parent.name}/{task.folder.name}": failure(task.folder) for task in failed}
 

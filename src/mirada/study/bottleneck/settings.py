@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mirada.scaling.engine import LOCAL, EngineChoice
+
 PARTS = ("lengths", "capacity", "forgetting", "cost")
 
 
@@ -86,3 +88,4 @@ class BottleneckRequest:
     seeds: int = 1
     device: str = "auto"
     quiet: bool = False
+    engine: EngineChoice = LOCAL

@@ -32,7 +32,7 @@ def compare(
         tasks = [task for system in plan.systems for task in system.tasks]
         for task in tasks:
             prepare(task, resume=resume)
-        run_all(tasks, show, launch=launch)
+        run_all(tasks, show, launch=launch, engine=request.engine)
         results: dict[str, Any] = plain(collect(plan))
         write_report(make_report(results), results, make_rows(results), request.out)
     show(conclusion(results))

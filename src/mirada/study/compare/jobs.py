@@ -13,11 +13,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from mirada.errors import ConfigError, MiradaError
+from mirada.scaling.engine import LOCAL, EngineChoice, workplace
+from mirada.scaling.pool import in_order
 from mirada.study.compare.stored import FAILED, JOB, TEST, RunJob, failure, plain, read_job, write_json
 
 STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGINT, -signal.SIGTERM)
@@ -81,24 +84,56 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> 
     return found
 
 
-def run_all(tasks: list[SystemRun], show: Callable[[str], None], *, launch: Launch | None = None) -> None:
-    """Do every open job, one after the other, so that none disturbs another's clock.
+class OpenJob(NamedTuple):
+    """A job that is to be done, and what lines about it begin with."""
+
+    where: str
+    folder: Path
+
+    def __str__(self) -> str:
+        """For messages."""
+        return self.where
+
+
+def run_all(
+    tasks: list[SystemRun],
+    show: Callable[[str], None],
+    *,
+    launch: Launch | None = None,
+    engine: EngineChoice = LOCAL,
+) -> None:
+    """Do every open job: one after the other, so that none disturbs another's clock, or as an engine's tasks.
 
     A job that fails is shown and leaves a note (`failed.json`). Raises StoppedError if one was asked to stop.
     """
+    here = engine.kind == "local"
+    with workplace(engine, partial(_launching, launch or in_a_process), show) as place:
+        for job, done in in_order(place, _begun(tasks, show, here), most=None if here else len(tasks)):
+            code = done.result()
+            if code in STOPPED:
+                raise StoppedError(f"stopped in {job.folder}; the same command with --resume goes on from there")
+            if state(job.folder) == "open":
+                write_json(job.folder / FAILED, {"error": _how_it_ended(code)})
+            if state(job.folder) == "failed":
+                show(f"{job.where}: failed: {failure(job.folder)}")
+            elif not here:
+                show(f"{job.where}: done")
+
+
+def _begun(tasks: list[SystemRun], show: Callable[[str], None], here: bool) -> Iterator[OpenJob]:
+    """Jobs as they are begun, which is shown."""
     for number, task in enumerate(tasks, 1):
         where = f"[{number}/{len(tasks)}] {task.system}, seed {task.seed}"
         if state(task.folder) == "done":
             show(f"{where}: done before")
-            continue
-        show(f"{where}: {'training' if task.job.training else 'testing'}")
-        code = (launch or in_a_process)(task.folder)
-        if code in STOPPED:
-            raise StoppedError(f"stopped in {task.folder}; the same command with --resume goes on from there")
-        if state(task.folder) == "open":
-            write_json(task.folder / FAILED, {"error": _how_it_ended(code)})
-        if state(task.folder) == "failed":
-            show(f"{where}: failed: {failure(task.folder)}")
+        else:
+            todo = "training" if task.job.training else "testing"
+            show(f"{where}: {todo if here else 'queued'}")
+            yield OpenJob(where, task.folder)
+
+
+def _launching(launch: Launch) -> Callable[[OpenJob], int]:
+    return lambda job: launch(job.folder)
 
 
 def _how_it_ended(code: int) -> str:

@@ -15,6 +15,7 @@ from mirada.evaluation.compare import TASK_METRICS
 from mirada.evaluation.metrics import resolve
 from mirada.evaluation.units import Units
 from mirada.files import expanded
+from mirada.scaling.engine import LOCAL, EngineChoice
 from mirada.store import checkpoint
 from mirada.study.compare import items
 from mirada.study.compare.jobs import SystemRun
@@ -57,6 +58,7 @@ class ComparisonRequest:
     embedded: int = 6000  # training pairs of the embedded corpus, where no others are given
     batch_size: int = 64
     quiet: bool = False
+    engine: EngineChoice = LOCAL
 
 
 class Plan(NamedTuple):
@@ -194,5 +196,7 @@ def _plan(request: ComparisonRequest, systems: tuple[System, ...], shared: Share
     search = SearchConfig.model_validate(shared.values.get("search", {}))
     how = "sampled" if search.sample else "greedy" if search.beam_size == 1 else f"beam {search.beam_size}"
     conditions = {**shared.conditions, "search": f"{how}, α {search.alpha:g}, {request.batch_size} sentences together"}
+    if request.engine.kind != "local":
+        conditions["runs"] = f"several at once (engine {request.engine.kind}): times and speeds are of shared machines"
     metrics = resolve(request.metrics or TASK_METRICS[shared.kind])
     return Plan(systems, shared.items, metrics, baseline, conditions, shared.notes, shared.units)
