@@ -26,6 +26,7 @@ COMMANDS = {
     "evaluate": "quality on a test set: BLEU, chrF, TER, exact match, error rates, ROUGE, F1, by length",
     "compare": "train systems under the same conditions (or test models), and write a report",
     "bottleneck": "measure what a fixed vector costs and attention buys, in four experiments",
+    "sweep": "try values of options: a training for each combination, sorted by a metric on dev",
     "average": "make one model of several: the mean of their weights",
     "data": "make the embedded corpus, or check a corpus before training",
     "export": "write a model for another engine: ONNX graphs that run without torch",

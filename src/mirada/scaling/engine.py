@@ -26,28 +26,33 @@ LOCAL = EngineChoice()
 
 
 @contextmanager
-def workplace(choice: EngineChoice, make: Make, say: Callable[[str], None]) -> Iterator[Workplace]:
-    """Where items are done by what `make` makes; raises ConfigError for an engine that is not to be had."""
-    if choice.kind == "local":
+def workplace(
+    choice: EngineChoice, make: Make, say: Callable[[str], None], *, items: int | None = None
+) -> Iterator[Workplace]:
+    """Where items are done by what `make` makes; raises ConfigError for an engine that is not to be had.
+
+    No more workers are started than there are `items`, where their number is known.
+    """
+    if choice.kind == "local" or items == 0:
         yield Here(make)
     elif choice.kind == "processes":
-        with Pool(_processes(choice, make), say) as pool:
+        with Pool(_processes(choice, make, items), say) as pool:
             yield pool
     else:
         from mirada.scaling.ray_workers import disconnect
 
         try:
-            with Pool(_actors(choice, make), say) as pool:
+            with Pool(_actors(choice, make, items), say) as pool:
                 yield pool
         finally:
             disconnect()
 
 
-def _processes(choice: EngineChoice, make: Make) -> list[Replaceable]:
+def _processes(choice: EngineChoice, make: Make, items: int | None) -> list[Replaceable]:
     """They share the cores, and take the GPUs in turn."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     devices = visible_gpus() if choice.gpus else []
-    count = choice.workers or len(devices) or min(cores, MOST)
+    count = _at_most(items, choice.workers or len(devices) or min(cores, MOST))
     threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // count))
     environments = [{"OMP_NUM_THREADS": threads} for _ in range(count)]
     for number, environment in enumerate(environments if devices else []):
@@ -55,14 +60,18 @@ def _processes(choice: EngineChoice, make: Make) -> list[Replaceable]:
     return [ProcessWorker(make, environment) for environment in environments]
 
 
-def _actors(choice: EngineChoice, make: Make) -> list[Replaceable]:
+def _actors(choice: EngineChoice, make: Make, items: int | None) -> list[Replaceable]:
     from mirada.scaling.ray_workers import RayWorker, connect
 
     found = connect(choice.address, choice.workers)
     devices = int(found.get("GPU", 0)) if choice.gpus else 0
-    count = choice.workers or devices or max(1, int(found.get("CPU", 1)))
+    count = _at_most(items, choice.workers or devices or max(1, int(found.get("CPU", 1))))
     share = 1 / -(-count // devices) if devices else 0.0  # several workers on a GPU, if there are more of them
     return [RayWorker(make, gpus=share) for _ in range(count)]
+
+
+def _at_most(items: int | None, count: int) -> int:
+    return count if items is None else min(items, count)
 
 
 def visible_gpus() -> list[str]:

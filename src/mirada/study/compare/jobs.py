@@ -106,9 +106,9 @@ def run_all(
 
     A job that fails is shown and leaves a note (`failed.json`). Raises StoppedError if one was asked to stop.
     """
-    here = engine.kind == "local"
-    with workplace(engine, partial(_launching, launch or in_a_process), show) as place:
-        for job, done in in_order(place, _begun(tasks, show, here), most=None if here else len(tasks)):
+    here, todo = engine.kind == "local", sum(state(task.folder) != "done" for task in tasks)
+    with workplace(engine, partial(_launching, launch or in_a_process), show, items=todo) as place:
+        for job, done in in_order(place, _begun(tasks, show, here), most=None if here else todo):
             code = done.result()
             if code in STOPPED:
                 raise StoppedError(f"stopped in {job.folder}; the same command with --resume goes on from there")
