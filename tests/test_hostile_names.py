@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import unicodedata
 from collections.abc import Callable
@@ -102,6 +103,15 @@ def _compare(folder: Path) -> Ran:
     return mirada("compare", "--models", folder / MONSTER, *pairs(folder, "test-"), "--out", folder / "compared")
 
 
+def _sweep(folder: Path) -> Ran:
+    data = {f"{prefix}{side}": str(folder / f"{MONSTER}.{side}") for prefix in ("", "dev_") for side in ("src", "tgt")}
+    training = {"max_updates": 1, "device": "cpu"}
+    content = {"data": {**data, "vocab_size": 60}, "model": {"embedding_dim": 8}, "training": training}
+    file = folder / f"{MONSTER}.yaml"
+    file.write_text(json.dumps({**content, "sweep": {"vary": {"model.hidden_size": [8]}}}))
+    return mirada("sweep", file, "--out", folder / "sweep")
+
+
 COMMANDS: dict[str, Callable[[Path], Ran]] = {
     "train": _train,
     "translate": lambda folder: mirada("translate", folder / MONSTER, given="a cat\n"),
@@ -117,6 +127,7 @@ COMMANDS: dict[str, Callable[[Path], Ran]] = {
     "compare": _compare,
     "bottleneck": lambda folder: mirada("bottleneck", "--quick", "--parts", "cost", "--out", folder / "bottleneck"),
     "bottleneck, again": lambda folder: mirada("bottleneck", "--quick", "--out", folder / "bottleneck"),
+    "sweep": _sweep,
     "data check": lambda folder: mirada("data", "check", *pairs(folder)),
     "data make": lambda folder: mirada("data", "make", "--pairs", 3, "--out", folder / "made"),
     "demo": lambda folder: mirada("demo", "--out", folder / "demo"),

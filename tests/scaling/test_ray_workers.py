@@ -60,11 +60,3 @@ def test_items_and_their_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert str(lost.exception()).startswith("item 3: 3 workers died of this, the last ended (")
     assert [done.result() for done in others] == [2 * n for n in range(4, 12)]
     assert len(said) == 2
-
-
-@pytest.mark.parametrize("model_folder", ["luong"], indirect=True)
-def test_a_cluster_that_is_not_there(model_folder: Path) -> None:
-    flags = ["--device", "cpu", "--engine", "ray", "--ray-address", "127.0.0.1:1"]
-    line = refusal("translate", model_folder, *flags, given="the cat\n")
-    assert line.startswith("no Ray cluster at '127.0.0.1:1' (")
-    assert line.endswith("see --ray-address")

@@ -106,6 +106,14 @@ def test_ray_that_is_not_installed(model_folder: Path, monkeypatch: pytest.Monke
     assert line == "--engine ray needs Ray: pip install 'mirada[ray]'"
 
 
+@one_model
+def test_a_cluster_that_is_not_there(model_folder: Path) -> None:
+    pytest.importorskip("ray", reason="pip install 'mirada[ray]'")
+    flags = ["--device", "cpu", "--engine", "ray", "--ray-address", "127.0.0.1:1"]
+    line = refusal("translate", model_folder, *flags, given="the cat\n")
+    assert line == "no Ray cluster at '127.0.0.1:1' ([Errno 111] Connection refused); see --ray-address"
+
+
 def test_actors_share_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """One each, or equal parts of one; without any, as many actors as CPUs."""
     has = {"CPU": 6.0, "GPU": 2.0}

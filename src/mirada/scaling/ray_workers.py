@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import sys
 from contextlib import suppress
 from typing import Any
@@ -99,12 +100,20 @@ def connect(address: str | None, workers: int | None) -> dict[str, float]:
     where = address or os.environ.get(VARIABLE) or "local"
     own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if where == "local" else {}
     try:
+        _reach(where)
         ray.init(address=where, log_to_driver=False, logging_level="ERROR", **own)
     except Exception as error:  # of many kinds: Ray raises plain ones too
         reason = (str(error).splitlines() or [""])[0][:200]
         raise ConfigError(f"no Ray cluster at {where!r} ({reason}); see --ray-address") from None
     found: dict[str, float] = ray.cluster_resources()
     return found
+
+
+def _reach(address: str) -> None:
+    """Raise OSError if nobody listens at HOST:PORT, for which Ray itself waits for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def disconnect() -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +24,8 @@ from mirada.cli import main
 from mirada.errors import ConfigError, TrainingError
 from mirada.evaluation.metrics import evaluate
 from mirada.files import locked
+from mirada.scaling.engine import EngineChoice
+from mirada.scaling.pool import Here, Make
 from mirada.study.compare import worker
 from mirada.study.compare.comparison import compare
 from mirada.study.compare.jobs import StoppedError
@@ -316,3 +322,26 @@ def _flags(asked) -> list[object]:
 def test_a_job_says_everything_in_plain_values():
     fields = RunJob(None, "m", "t", {}, 1, "cpu", "search", None, True)._asdict()
     assert RunJob(**json.loads(json.dumps(fields))) == RunJob(**fields)
+
+
+@contextmanager
+def two_at_once(choice: EngineChoice, make: Make, say: Any, *, items: int) -> Iterator[Here]:
+    """Workers, without the seconds that they take to start; they are no more than there is to do."""
+    assert choice.workers == 2
+    place = Here(pickle.loads(pickle.dumps(make)))
+    place.most = items
+    yield place
+
+
+def test_jobs_of_an_engine_find_the_same(done, tmp_path, monkeypatch):
+    """The numbers of one process after the other; the report says that times are of shared machines."""
+    monkeypatch.setattr("mirada.study.compare.jobs.workplace", two_at_once)
+    lines: list[str] = []
+    asked = request(tmp_path, seeds=2, match_parameters=True, engine=EngineChoice("processes", 2))
+    results = compare(asked, lines.append, launch=in_this_process)
+    said = results["conditions"].pop("runs")
+    assert said == "several at once (engine processes): times and speeds are of shared machines"
+    assert said in (tmp_path / "out/report.md").read_text(encoding="utf-8")
+    assert timeless(results) == timeless(done[1])
+    assert lines[:2] == ["[1/4] classic-lstm, seed 1: queued", "[1/4] classic-lstm, seed 1: done"]
+    assert sum(line.endswith(": done") for line in lines) == 4
