@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_tools import refusal, works
+from cli_tools import works
 from mirada.errors import DataError
 from mirada.scaling.engine import EngineChoice, workplace
 from mirada.scaling.pool import LostWorkError, in_order

@@ -13,7 +13,7 @@ import yaml
 
 from cli_tools import mirada, refusal
 from compare_tools import write_pairs
-from mirada.config.sweep import Span, SweepConfig, combinations, read_sweep
+from mirada.config.sweep import SweepConfig, ValueRange, combinations, read_sweep
 from mirada.scaling.engine import EngineChoice
 from mirada.study import sweep as module
 from mirada.study.sweep import SweepRequest, sweep, table
@@ -53,10 +53,10 @@ def test_a_grid_is_every_combination() -> None:
 def test_random_search_draws_within_bounds_evenly_and_more_trials_begin_alike() -> None:
     """Four draws in ten lie in the lower half of a logarithm's four tenths: by scale, not by number."""
     vary = {
-        "training.learning_rate": Span(low=1e-4, high=1e-2, log=True),
-        "model.dropout": Span(low=0.0, high=0.5),
-        "model.hidden_size": Span(low=8, high=512, log=True),
-        "model.enc_layers": Span(low=1, high=3),
+        "training.learning_rate": ValueRange(low=1e-4, high=1e-2, log=True),
+        "model.dropout": ValueRange(low=0.0, high=0.5),
+        "model.hidden_size": ValueRange(low=8, high=512, log=True),
+        "model.enc_layers": ValueRange(low=1, high=3),
     }
     drawn = list(combinations(SweepConfig(vary=vary, trials=400)))
     assert list(combinations(SweepConfig(vary=vary, trials=20))) == drawn[:20]

@@ -21,7 +21,7 @@ MOST = 10_000  # trials
 Values = dict[str, Any]  # of the options that vary, by dotted name
 
 
-class Span(Block):
+class ValueRange(Block):
     """All values between two ends, whole numbers where both are."""
 
     low: int | float = Field(description="smallest value")
@@ -29,7 +29,7 @@ class Span(Block):
     log: bool = Field(False, description="draw evenly on a logarithmic scale")
 
     @model_validator(mode="after")
-    def _in_order(self) -> Span:
+    def _in_order(self) -> ValueRange:
         if self.low >= self.high:
             raise ValueError(f"low {self.low} must be below high {self.high}")
         if self.log and self.low <= 0:
@@ -62,7 +62,7 @@ class SweepConfig(Block):
 
 
 def read_sweep(path: Path) -> tuple[SweepConfig, dict[str, Any]]:
-    """A file's block `sweep`, its spans checked, and the other blocks as they stand there; raises ConfigError."""
+    """A file's block `sweep`, its ranges checked, and the other blocks as they stand there; raises ConfigError."""
     values = load_yaml(path)
     if "model_dir" in values:
         raise ConfigError(f"{path}: model_dir: each trial has a folder of its own below --out; leave it out")
@@ -87,14 +87,14 @@ def read_sweep(path: Path) -> tuple[SweepConfig, dict[str, Any]]:
         raise ConfigError(
             f"{path}: vary: {size:,} combinations, more than {MOST:,}; give sweep.trials for random search"
         )
-    spans = [name for name, part in vary.items() if isinstance(part, Span)]
-    if spans and config.trials is None:
-        raise ConfigError(f"{path}: vary: {spans[0]} has low and high, which no grid ends with; give sweep.trials too")
+    ranges = [name for name, part in vary.items() if isinstance(part, ValueRange)]
+    if ranges and config.trials is None:
+        raise ConfigError(f"{path}: vary: {ranges[0]} has low and high, which no grid ends with; give sweep.trials too")
     return config.model_copy(update={"vary": vary}), values
 
 
-def _checked(where: str, name: str, part: Any, values: Mapping[str, Any]) -> list[Any] | Span:
-    """A list of values or a span; raises ConfigError."""
+def _checked(where: str, name: str, part: Any, values: Mapping[str, Any]) -> list[Any] | ValueRange:
+    """A list of values or a range; raises ConfigError."""
     block, _, leaf = name.partition(".")
     if (block, leaf) not in leaves():
         homes = [f"{top}.{own}" for top, own in leaves() if own == name]
@@ -104,9 +104,9 @@ def _checked(where: str, name: str, part: Any, values: Mapping[str, Any]) -> lis
         raise ConfigError(f"{where} stands in the block {block} too; leave one of them out")
     if isinstance(part, dict):
         try:
-            return Span.model_validate(part, context={})
+            return ValueRange.model_validate(part, context={})
         except ValidationError as error:
-            raise ConfigError(f"{where}: {explain(error, list(Span.model_fields))}") from None
+            raise ConfigError(f"{where}: {explain(error, list(ValueRange.model_fields))}") from None
     if not isinstance(part, list) or not part:
         raise ConfigError(f"{where}: expected a list of values, or low and high, got {part!r}")
     return part
@@ -124,7 +124,7 @@ def combinations(config: SweepConfig) -> Iterator[Values]:
     random, seen = Random(config.seed), list[Values]()
     for _ in range(DRAWS * config.trials):
         drawn = {
-            name: part.draw(random) if isinstance(part, Span) else random.choice(part)
+            name: part.draw(random) if isinstance(part, ValueRange) else random.choice(part)
             for name, part in config.vary.items()
         }
         if drawn not in seen:

@@ -89,7 +89,7 @@ class Here:
         """Nothing has to be ended."""
 
 
-class Task(NamedTuple):
+class QueuedItem(NamedTuple):
     """An item that somebody waits for."""
 
     item: Any
@@ -102,14 +102,14 @@ class Pool:
     def __init__(self, workers: list[Replaceable], say: Callable[[str], None]):
         self.most = 2 * len(workers) + 1  # one done, one waiting, and what the reader of results has in hand
         self._workers, self._say, self._closing = workers, say, False
-        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._tasks: SimpleQueue[QueuedItem | None] = SimpleQueue()
         self._threads = [Thread(target=self._run, args=(worker,), daemon=True) for worker in workers]
         for thread in self._threads:
             thread.start()
 
     def submit(self, item: Any) -> Future[Any]:
         """Queue an item for the first worker that is free."""
-        task = Task(item, Future())
+        task = QueuedItem(item, Future())
         self._tasks.put(task)
         return task.future
 
@@ -138,7 +138,7 @@ class Pool:
             self._do(worker, task)
         worker.stop()
 
-    def _do(self, worker: Replaceable, task: Task) -> None:
+    def _do(self, worker: Replaceable, task: QueuedItem) -> None:
         for tries in range(1, TRIES + 1):
             try:
                 worker.start()
