@@ -41,8 +41,9 @@ def workplace(
     else:
         from mirada.scaling.ray_workers import disconnect
 
+        actors = _actors(choice, make, items)
         try:
-            with Pool(_actors(choice, make, items), say) as pool:
+            with Pool(actors, say) as pool:
                 yield pool
         finally:
             disconnect()

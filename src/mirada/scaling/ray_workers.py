@@ -103,6 +103,7 @@ def connect(address: str | None, workers: int | None) -> dict[str, float]:
         _reach(where)
         ray.init(address=where, log_to_driver=False, logging_level="ERROR", **own)
     except Exception as error:  # of many kinds: Ray raises plain ones too
+        ray.shutdown()  # what it has started
         reason = (str(error).splitlines() or [""])[0][:200]
         raise ConfigError(f"no Ray cluster at {where!r} ({reason}); see --ray-address") from None
     found: dict[str, float] = ray.cluster_resources()
