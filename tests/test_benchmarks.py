@@ -15,6 +15,7 @@ import torch
 from benchmarks import __main__ as everything
 from benchmarks import (
     clock,
+    engines,
     engines_here,
     flops,
     grouping,
@@ -344,3 +345,11 @@ def test_engines_are_measured_and_put_into_a_page(tmp_path: Path, capsys: pytest
     assert f"| luong-general | {way} |" in text
     assert "old" not in text
     assert "luong-general" in capsys.readouterr().out
+
+
+def test_engines_are_compared_with_one_worker_of_their_own_on_different_sentences() -> None:
+    rows = [("local", 1, 0.5, 0.1, 200), ("ray", 1, 4.0, 2.0, 100), ("ray", 2, 4.0, 2.0, 150)]
+    table = engines.table([engines.EngineRow(*row) for row in rows], 1000)
+    assert [line.split("|")[-2].strip() for line in table[4:]] == ["1.00", "1.00", "1.50"]
+    sentences = engines.sentences(300)
+    assert len(sentences) == len(set(sentences)) > 200
