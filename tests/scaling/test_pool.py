@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from pickle import PicklingError
 
 import pytest
 
@@ -52,6 +53,8 @@ def test_errors_are_those_of_the_work(tmp_path: Path) -> None:
     items = [Item(1, "refuse"), Item(2, "break"), Item(3)]
     with workplace(TWO, partial(make, tmp_path / "notes"), print) as place:
         refused, broken, fine = [done for _, done in in_order(place, items)]
+        with pytest.raises((AttributeError, PicklingError)):
+            place.submit(lambda: "cannot be sent").result()
     assert fine.result() == 6
     assert (type(refused.exception()), str(refused.exception())) == (DataError, "line 1: no number")
     assert (type(broken.exception()), str(broken.exception())) == (RuntimeError, "Unportable: 2 broke")

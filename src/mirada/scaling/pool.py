@@ -22,6 +22,7 @@ from mirada.errors import MiradaError
 Do = Callable[[Any], Any]
 Make = Callable[[], Do]
 TRIES = 3  # of an item whose workers die
+ADVICE = "with too little memory, fewer --workers or a smaller --batch-size help"
 
 
 class WorkerDiedError(Exception):
@@ -132,36 +133,37 @@ class Pool:
 
     def _run(self, worker: Replaceable) -> None:
         """Take items as long as there are any; none is taken before the worker has its place on a busy cluster."""
-        with suppress(WorkerDiedError):
+        with suppress(Exception):  # it comes again with an item
             worker.start()
         while (task := self._tasks.get()) is not None:
             self._do(worker, task)
-        worker.stop()
+        worker.stop()  # one that was started while all were ended
 
     def _do(self, worker: Replaceable, task: QueuedItem) -> None:
+        """Have an item done, by as many workers as it takes."""
+        outcome = Outcome(None, None)
         for tries in range(1, TRIES + 1):
             try:
                 worker.start()
                 if self._closing:
-                    worker.stop()
                     return
-                value, error = worker.answer(task.item)
+                outcome = worker.answer(task.item)
             except WorkerDiedError as died:
                 if self._closing:
                     return
                 if tries < TRIES:
                     self._say(f"{task.item}: the worker {died}; a new one does this again (try {tries + 1} of {TRIES})")
                     continue
-                advice = "with too little memory, fewer --workers or a smaller --batch-size help"
-                value, error = (
-                    None,
-                    LostWorkError(f"{task.item}: {TRIES} workers died of this, the last {died}; {advice}"),
+                outcome = Outcome(
+                    None, LostWorkError(f"{task.item}: {TRIES} workers died of this, the last {died}; {ADVICE}")
                 )
-            if error is None:
-                task.future.set_result(value)
-            else:
-                task.future.set_exception(error)
-            return
+            except Exception as error:  # what cannot be sent
+                outcome = Outcome(None, error)
+            break
+        if outcome.error is None:
+            task.future.set_result(outcome.value)
+        else:
+            task.future.set_exception(outcome.error)
 
 
 def in_order(place: Workplace, items: Iterable[Any], *, most: int | None = None) -> Iterator[tuple[Any, Future[Any]]]:
