@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from mirada.kernels.energy import additive_energy
+from mirada.kernels.scan import Source
 from mirada.models.base import Memory
 from mirada.models.local import Monotonic, Window
 from mirada.trees import map_tensors, put_rows
@@ -31,6 +32,10 @@ class Score(Protocol):
 
     def __call__(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
         """Compare queries `[B, T, D]` with keys `[B, S, A]`, knowing the coverage `[B, T, S]`: scores `[B, T, S]`."""
+        ...
+
+    def source(self, memory: Memory) -> Source:
+        """The same comparison without coverage, as kernels/scan.py takes it."""
         ...
 
 
@@ -72,6 +77,10 @@ class AdditiveScore(nn.Module):
         """Scores `[B, T, S]`."""
         return energy(self.w_a(query), keys, self.v_a, covered(coverage, self.w_c))
 
+    def source(self, memory: Memory) -> Source:
+        """W_a and v_a."""
+        return Source(memory.states, memory.keys, memory.mask, self.w_a.weight, self.v_a)
+
 
 class ConcatScore(nn.Module):
     """e_tj = v_aᵀ tanh(W_a [s; h_j]), no bias (Luong et al. 2015, equation 8).
@@ -98,6 +107,10 @@ class ConcatScore(nn.Module):
         """Scores `[B, T, S]`."""
         return energy(query @ self.w_a.weight[:, : self.query_size].T, keys, self.v_a, covered(coverage, self.w_c))
 
+    def source(self, memory: Memory) -> Source:
+        """W_a's part for s, and v_a."""
+        return Source(memory.states, memory.keys, memory.mask, self.w_a.weight[:, : self.query_size], self.v_a)
+
 
 class DotScore(nn.Module):
     """e_tj = sᵀ h_j (Luong et al. 2015, equation 8), or divided by √d (Vaswani et al. 2017, equation 1)."""
@@ -114,6 +127,10 @@ class DotScore(nn.Module):
         """Scores `[B, T, S]`; this score has no place for a coverage."""
         return (query * self.scale) @ keys.transpose(1, 2)
 
+    def source(self, memory: Memory) -> Source:
+        """The keys divided instead of the queries."""
+        return Source(memory.states, memory.keys * self.scale, memory.mask, None, None)
+
 
 class GeneralScore(nn.Module):
     """e_tj = sᵀ W_a h_j (Luong et al. 2015, equation 8); W_a h_j is made once, so that each step is a dot product."""
@@ -129,6 +146,10 @@ class GeneralScore(nn.Module):
     def forward(self, query: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
         """Scores `[B, T, S]`; this score has no place for a coverage."""
         return query @ keys.transpose(1, 2)
+
+    def source(self, memory: Memory) -> Source:
+        """W_a is in the keys."""
+        return Source(memory.states, memory.keys, memory.mask, None, None)
 
 
 def build_score(
@@ -187,6 +208,13 @@ def insert_rows(state: Attending, rows: Tensor, fresh: Attending) -> Attending:
     if widths:
         state = state._replace(past=state.past.padded(max(widths)))
     return put_rows(state, rows, fresh)
+
+
+def only_query(score: Score, window: nn.Module | None, memory: Memory) -> Source | None:
+    """What kernels/scan.py needs of attention; None where weights depend on more than the query."""
+    if window is not None or memory.replaced is not None or getattr(score, "w_c", None) is not None:
+        return None
+    return score.source(memory)
 
 
 def attend_step(

@@ -12,7 +12,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.attention import Attended, Past, Score, attend_step, insert_rows, no_past
+from mirada.kernels.scan import bahdanau_scan
+from mirada.models.attention import Attended, Past, Score, attend_step, insert_rows, no_past, only_query
 from mirada.models.base import Memory, Outputs, Step
 from mirada.models.cells import CellState
 from mirada.models.copying import CopyGate, Copying, copying, mixture
@@ -100,18 +101,24 @@ class Bahdanau(nn.Module):
         memory = self.encode(source, lengths, copies)
         state = self.start(memory)
         embedded = self.embedding(target_in.T)  # [T, B, E]
-        masks = self.stack.masks(embedded, embedded.size(1))
-        states, contexts, weights = [], [], []
-        for y_gates in self.stack.project(embedded):  # [B, G·D]
-            attended, state = self._advance(y_gates, state, memory, masks)
-            states.append(state.layers[-1][0])
-            contexts.append(attended.context)
-            weights.append(attended.weights)
-        seen = (torch.stack(contexts, 1), torch.stack(states, 1), embedded.transpose(0, 1))  # [B, T, …]
-        attention = torch.stack(weights, 1)  # [B, T, S]
+        states, contexts, attention = self._loop(self.stack.project(embedded), state, memory)
+        seen = (contexts, states, embedded.transpose(0, 1))  # [B, T, …]
         copied = copying(self.copy_gate, seen, attention, memory)
         hidden = self._read(seen[1], seen[2], seen[0])  # [B, T, R]
         return Outputs(hidden, attention if with_attention else None, copying=copied)
+
+    def _loop(self, y_gates: Tensor, state: BahdanauState, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
+        masks = self.stack.masks(y_gates, y_gates.size(1))
+        layer = self.stack.only_layer(y_gates, state.layers, masks)
+        source = only_query(cast(Score, self.score), self.window, memory)
+        if layer is not None and source is not None:  # the same numbers, sooner
+            return bahdanau_scan(layer, source, self.context_gates.weight)
+        steps = []
+        for gates in y_gates:  # [B, G·D]
+            attended, state = self._advance(gates, state, memory, masks)
+            steps.append((state.layers[-1][0], attended.context, attended.weights))
+        states, contexts, weights = (torch.stack(part, 1) for part in zip(*steps, strict=True))  # [B, T, …]
+        return states, contexts, weights
 
     def logits(self, hidden: Tensor, copied: Copying | None = None) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`; with what steps copy, log P `[…, V + S]`."""

@@ -13,7 +13,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from mirada.models.attention import Attended, Past, Score, attend, attend_step, insert_rows, no_past
+from mirada.kernels.scan import Mixing, luong_scan
+from mirada.models.attention import Attended, Past, Score, attend, attend_step, insert_rows, no_past, only_query
 from mirada.models.base import Memory, Outputs, Step
 from mirada.models.cells import CellState
 from mirada.models.copying import CopyGate, Copying, copying, mixture
@@ -104,24 +105,30 @@ class Luong(nn.Module):
         state = self.start(memory)
         embedded = self.embedding(target_in.T)  # [T, B, E]
         if self.input_feeding or state.past.coverage is not None:
-            hidden, states, attended = self._loop(embedded, state, memory)
+            hidden, *seen = self._loop(self.stack.project(embedded), state, memory)
         else:
             states = self.stack.scan(embedded, state.layers).transpose(0, 1)  # [B, T, D]
             steps = torch.arange(target_in.size(1), device=target_in.device).expand_as(target_in)
             attended = attend(cast(Score, self.score), states, memory, self.window, Past(steps))
             hidden = self._attentional(attended.context, states)
-        read = (attended.context, states, embedded.transpose(0, 1))
-        copied = copying(self.copy_gate, read, attended.weights, memory)
-        return Outputs(hidden, attended.weights if with_attention else None, copying=copied)
+            seen = [states, attended.context, attended.weights]
+        states, context, weights = seen  # [B, T, …]
+        copied = copying(self.copy_gate, (context, states, embedded.transpose(0, 1)), weights, memory)
+        return Outputs(hidden, weights if with_attention else None, copying=copied)
 
-    def _loop(self, embedded: Tensor, state: LuongState, memory: Memory) -> tuple[Tensor, Tensor, Attended]:
-        masks = self.stack.masks(embedded, embedded.size(1))
+    def _loop(self, y_gates: Tensor, state: LuongState, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        masks = self.stack.masks(y_gates, y_gates.size(1))
+        layer = self.stack.only_layer(y_gates, state.layers, masks)
+        source = only_query(cast(Score, self.score), self.window, memory)
+        if layer is not None and source is not None and self.feed_gates is not None:  # the same numbers, sooner
+            mixing = Mixing(self.feed_gates.weight, self.w_c.weight, self.w_c.bias, self.squashed)
+            return luong_scan(layer, source, mixing)
         steps = []
-        for y_gates in self.stack.project(embedded):  # [B, G·D]
-            s_tilde, attended, state = self._advance(y_gates, state, memory, masks)
-            steps.append((s_tilde, state.layers[-1][0], *attended))
-        hidden, states, *parts = (torch.stack(part, 1) for part in zip(*steps, strict=True))  # [B, T, …]
-        return hidden, states, Attended(*parts)
+        for gates in y_gates:  # [B, G·D]
+            s_tilde, attended, state = self._advance(gates, state, memory, masks)
+            steps.append((s_tilde, state.layers[-1][0], attended.context, attended.weights))
+        hidden, states, contexts, weights = (torch.stack(part, 1) for part in zip(*steps, strict=True))  # [B, T, …]
+        return hidden, states, contexts, weights
 
     def logits(self, hidden: Tensor, copied: Copying | None = None) -> Tensor:
         """Apply the output layer: `[…, R]` → `[…, V]`; with what steps copy, log P `[…, V + S]`."""
