@@ -21,7 +21,7 @@ from mirada.kernels.products import Product, over_steps
 Gradients = tuple[Tensor | None, ...]
 
 
-class Layer(NamedTuple):
+class Recurrence(NamedTuple):
     """The decoder's one recurrent layer."""
 
     y_gates: Tensor  # [T, B, G·D] the words' part of its gates
@@ -32,7 +32,7 @@ class Layer(NamedTuple):
     drop: Tensor | None  # [B, D] recurrent dropout
 
 
-class Source(NamedTuple):
+class Attention(NamedTuple):
     """What is attended to. A query is s or `w_q` s; its score with a key k is their product or vᵀ tanh(query + k)."""
 
     states: Tensor  # [B, S, H]
@@ -51,13 +51,13 @@ class Mixing(NamedTuple):
     squashed: bool
 
 
-def bahdanau_scan(layer: Layer, source: Source, w_c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def bahdanau_scan(layer: Recurrence, source: Attention, w_c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Attend with s_{t-1}, update with [c_t; y_{t-1}]: every s_t, c_t and α_t, `[B, T, …]`; `w_c` is `[G·D, H]`."""
     made = _Scan.apply(partial(_Bahdanau, layer, source, w_c), *layer, *source, w_c)  # type: ignore[no-untyped-call]
     return cast(tuple[Tensor, Tensor, Tensor], made)
 
 
-def luong_scan(layer: Layer, source: Source, mixing: Mixing) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def luong_scan(layer: Recurrence, source: Attention, mixing: Mixing) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Update with [y_{t-1}; s̃_{t-1}], attend with s_t, mix: every s̃_t, s_t, c_t and α_t, `[B, T, …]`."""
     made = _Scan.apply(partial(_Luong, layer, source, mixing), *layer, *source, *mixing)  # type: ignore[no-untyped-call]
     return cast(tuple[Tensor, Tensor, Tensor, Tensor], made)
@@ -73,7 +73,7 @@ class _Scan(torch.autograd.Function):
         return tuple(part.transpose(0, 1).clone(memory_format=torch.contiguous_format) for part in flow.outputs())
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         flow, ctx.flow = ctx.flow, None  # its memory is free when this ends
         if flow is None:
@@ -86,7 +86,7 @@ class _Scan(torch.autograd.Function):
 class _Bahdanau:
     """Attend, update."""
 
-    def __init__(self, layer: Layer, source: Source, w_c: Tensor):
+    def __init__(self, layer: Recurrence, source: Attention, w_c: Tensor):
         self.cell, self.look, self.w_c = _Cell(layer), _Look(source, len(layer.y_gates)), Product(w_c)
         self.contexts = w_c.new_empty(*layer.y_gates.shape[:2], w_c.size(1))
 
@@ -109,7 +109,7 @@ class _Bahdanau:
 class _Luong:
     """Update, attend, mix."""
 
-    def __init__(self, layer: Layer, source: Source, mixing: Mixing):
+    def __init__(self, layer: Recurrence, source: Attention, mixing: Mixing):
         self.cell, self.look = _Cell(layer), _Look(source, len(layer.y_gates))
         self.w_feed, self.w_c, self.mixing = Product(mixing.w_feed), Product(mixing.w_c, mixing.b), mixing
         self.both = layer.h.new_empty(*layer.y_gates.shape[:2], mixing.w_c.size(1))  # [c_t; s_t]
@@ -143,7 +143,7 @@ class _Luong:
 class _Cell:
     """The layer: `hs`, `cs` `[T + 1, B, D]` begin with the first state; `dh`, `dc` go back from step to step."""
 
-    def __init__(self, layer: Layer):
+    def __init__(self, layer: Recurrence):
         self.layer, (steps, rows, _), size = layer, layer.y_gates.shape, layer.h.size(1)
         self.hs, self.cs = (layer.h.new_empty(steps + 1, rows, size) for _ in "hc")
         self.hs[0], self.cs[0] = layer.h, layer.h if layer.c is None else layer.c
@@ -233,7 +233,7 @@ class _Look:
     backward; its slope is σ(1 − σ).
     """
 
-    def __init__(self, source: Source, steps: int):
+    def __init__(self, source: Attention, steps: int):
         self.source, (rows, width, _) = source, source.states.shape
         self.weights, self.d_scores = (source.states.new_empty(steps, rows, width) for _ in range(2))
         self.queries, self.d_queries, self.d_contexts = list[Tensor](), list[Tensor](), list[Tensor]()

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from mirada.kernels.energy import additive_energy
-from mirada.kernels.scan import Source
+from mirada.kernels.scan import Attention
 from mirada.models.base import Memory
 from mirada.models.local import Monotonic, Window
 from mirada.trees import map_tensors, put_rows
@@ -34,7 +34,7 @@ class Score(Protocol):
         """Compare queries `[B, T, D]` with keys `[B, S, A]`, knowing the coverage `[B, T, S]`: scores `[B, T, S]`."""
         ...
 
-    def source(self, memory: Memory) -> Source:
+    def source(self, memory: Memory) -> Attention:
         """The same comparison without coverage, as kernels/scan.py takes it."""
         ...
 
@@ -77,9 +77,9 @@ class AdditiveScore(nn.Module):
         """Scores `[B, T, S]`."""
         return energy(self.w_a(query), keys, self.v_a, covered(coverage, self.w_c))
 
-    def source(self, memory: Memory) -> Source:
+    def source(self, memory: Memory) -> Attention:
         """W_a and v_a."""
-        return Source(memory.states, memory.keys, memory.mask, self.w_a.weight, self.v_a)
+        return Attention(memory.states, memory.keys, memory.mask, self.w_a.weight, self.v_a)
 
 
 class ConcatScore(nn.Module):
@@ -107,9 +107,9 @@ class ConcatScore(nn.Module):
         """Scores `[B, T, S]`."""
         return energy(query @ self.w_a.weight[:, : self.query_size].T, keys, self.v_a, covered(coverage, self.w_c))
 
-    def source(self, memory: Memory) -> Source:
+    def source(self, memory: Memory) -> Attention:
         """W_a's part for s, and v_a."""
-        return Source(memory.states, memory.keys, memory.mask, self.w_a.weight[:, : self.query_size], self.v_a)
+        return Attention(memory.states, memory.keys, memory.mask, self.w_a.weight[:, : self.query_size], self.v_a)
 
 
 class DotScore(nn.Module):
@@ -127,9 +127,9 @@ class DotScore(nn.Module):
         """Scores `[B, T, S]`; this score has no place for a coverage."""
         return (query * self.scale) @ keys.transpose(1, 2)
 
-    def source(self, memory: Memory) -> Source:
+    def source(self, memory: Memory) -> Attention:
         """The keys divided instead of the queries."""
-        return Source(memory.states, memory.keys * self.scale, memory.mask, None, None)
+        return Attention(memory.states, memory.keys * self.scale, memory.mask, None, None)
 
 
 class GeneralScore(nn.Module):
@@ -147,9 +147,9 @@ class GeneralScore(nn.Module):
         """Scores `[B, T, S]`; this score has no place for a coverage."""
         return query @ keys.transpose(1, 2)
 
-    def source(self, memory: Memory) -> Source:
+    def source(self, memory: Memory) -> Attention:
         """W_a is in the keys."""
-        return Source(memory.states, memory.keys, memory.mask, None, None)
+        return Attention(memory.states, memory.keys, memory.mask, None, None)
 
 
 def build_score(
@@ -210,7 +210,7 @@ def insert_rows(state: Attending, rows: Tensor, fresh: Attending) -> Attending:
     return put_rows(state, rows, fresh)
 
 
-def only_query(score: Score, window: nn.Module | None, memory: Memory) -> Source | None:
+def only_query(score: Score, window: nn.Module | None, memory: Memory) -> Attention | None:
     """What kernels/scan.py needs of attention; None where weights depend on more than the query."""
     if window is not None or memory.replaced is not None or getattr(score, "w_c", None) is not None:
         return None

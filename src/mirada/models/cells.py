@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mirada.kernels.dropout import dropout, mask
 from mirada.kernels.recurrence import gru_scan, lstm_scan
-from mirada.kernels.scan import Layer
+from mirada.kernels.scan import Recurrence
 
 CellState = tuple[Tensor, ...]
 GATES = {"lstm": 4, "gru": 3}
@@ -141,12 +141,14 @@ class Stack(nn.Module):
             recurrent_mask(like, (rows, cast(Cell, cell).size), self.recurrent, self.training) for cell in self.cells
         ]
 
-    def only_layer(self, x_gates: Tensor, states: tuple[CellState, ...], masks: list[Tensor | None]) -> Layer | None:
+    def only_layer(
+        self, x_gates: Tensor, states: tuple[CellState, ...], masks: list[Tensor | None]
+    ) -> Recurrence | None:
         """What kernels/scan.py needs of the recurrence with gates `[T, N, G·H]`; None where there are more layers."""
         if len(self.cells) > 1:
             return None
         cell, ((h, *c),) = cast(Cell, self.cells[0]), states
-        return Layer(x_gates, h, c[0] if c else None, cell.w_h, cell.b_n, masks[0])
+        return Recurrence(x_gates, h, c[0] if c else None, cell.w_h, cell.b_n, masks[0])
 
     def step(self, x_gates: Tensor, states: tuple[CellState, ...], masks: list[Tensor | None]) -> StackStep:
         """One step of all layers from the first one's `x_gates` `[N, G·H]`."""
