@@ -276,7 +276,7 @@ class _Look:
         return torch.add(self.twice_keys, self.queries[t][:, None], alpha=2, out=self.sigmoid).sigmoid_()
 
     def _additive_back(self, sigmoid: Tensor, d_scores: Tensor, v: Tensor) -> Tensor:
-        self.d_v += d_scores.reshape(-1) @ sigmoid.view(-1, v.numel())
+        self.d_v += d_scores.reshape(-1) @ sigmoid.reshape(-1, v.numel())
         slope = sigmoid.addcmul_(sigmoid, sigmoid, value=-1)
         self.d_keys.addcmul_(slope, d_scores[..., None])
         return (d_scores[:, None] @ slope)[:, 0].mul_(4 * v)
