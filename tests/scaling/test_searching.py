@@ -114,6 +114,15 @@ def test_a_cluster_that_is_not_there(model_folder: Path) -> None:
     assert line == "no Ray cluster at '127.0.0.1:1' ([Errno 111] Connection refused); see --ray-address"
 
 
+def test_what_ray_prints_is_no_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It tells of dead workers on standard output, which is for data."""
+    monkeypatch.setattr(engine, "_actors", lambda choice, make, items: [])
+    monkeypatch.setattr("mirada.scaling.ray_workers.disconnect", lambda: None)
+    with engine.workplace(EngineChoice("ray"), refuses, print):
+        print("a worker died")
+    assert capsys.readouterr() == ("", "a worker died\n")
+
+
 def test_actors_share_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """One each, or equal parts of one; without any, as many actors as CPUs."""
     has = {"CPU": 6.0, "GPU": 2.0}

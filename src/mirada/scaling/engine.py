@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Literal, NamedTuple
 
 from mirada.scaling.pool import Here, Make, Pool, Replaceable, Workplace
@@ -43,7 +44,8 @@ def workplace(
 
         actors = _actors(choice, make, items)
         try:
-            with Pool(actors, say) as pool:
+            # Ray says there what has died; standard output is for data
+            with redirect_stdout(sys.stderr), Pool(actors, say) as pool:
                 yield pool
         finally:
             disconnect()
