@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tokenised = prepare(workload.task, given.tokenised, folder / "data", **(workloads.FEW if given.quick else {}))
-        row = measure(workload, tokenised, folder, schedule)
-        row |= {} if given.no_parts else watch(workload, tokenised, folder, quick=given.quick)
+        row = measure(workload, tokenised, folder, schedule, precision=given.precision)
+        row |= {} if given.no_parts else watch(workload, tokenised, folder, given.precision, quick=given.quick)
     rows.write({**row, "work": given.work, "quick": given.quick, "round": given.round}, given.out)
 
 
@@ -56,17 +56,23 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--windows", type=int, default=Plan().windows, help="[%(default)s]")
     parser.add_argument("--updates", type=int, default=Plan().updates, help="of a window [%(default)s]")
     parser.add_argument("--no-parts", action="store_true", help="leave out where the time goes")
+    parser.add_argument("--precision", choices=("float32", "bf16"), default="float32", help="[%(default)s]")
     parser.add_argument("--round", type=int, help="number of the round, when systems are measured in turn")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     return parser.parse_args(arguments)
 
 
-def measure(workload: Workload, tokenised: Tokenised, folder: Path, schedule: Plan) -> rows.Row:
+def measure(
+    workload: Workload, tokenised: Tokenised, folder: Path, schedule: Plan, *, precision: str = "float32"
+) -> rows.Row:
     """Train in windows; everything that can be said about them."""
-    config = workloads.options(workload, tokenised, folder / "measured", updates=schedule.total)
+    config = workloads.options(
+        workload, tokenised, folder / "measured", updates=schedule.total, precision=precision
+    )
     clock = timed(config, Clock(schedule))
     lengths = batches(config, tokenised, clock)
-    return {**_speed(clock), **_work(config, tokenised, lengths, clock), "machine": machine.facts()}
+    shown = {"precision": precision, "machine": machine.facts()}
+    return {**_speed(clock), **_work(config, tokenised, lengths, clock), **shown}
 
 
 def timed(config: Config, clock: Clock) -> Clock:
@@ -134,10 +140,12 @@ def _target_entries(tokenised: Tokenised) -> int:
     return len(set(tokenised.files["train.target"].read_text(encoding="utf-8").split())) + len(SPECIAL_TOKENS)
 
 
-def watch(workload: Workload, tokenised: Tokenised, folder: Path, *, quick: bool = False) -> rows.Row:
+def watch(
+    workload: Workload, tokenised: Tokenised, folder: Path, precision: str = "float32", *, quick: bool = False
+) -> rows.Row:
     """Train again, under the stopwatch and the profiler: ms an update by part, and torch's costliest operations."""
     seen = Watch(1, 2, 1) if quick else Watch(8, 15, 4)
-    config = workloads.options(workload, tokenised, folder / "watched", updates=seen.total)
+    config = workloads.options(workload, tokenised, folder / "watched", updates=seen.total, precision=precision)
     with watching(seen.stopwatch):
         loop.train(config, monitor=cast(Monitor, seen))
     return {"parts": seen.parts, "operations": [operation._asdict() for operation in seen.operations]}

@@ -50,7 +50,13 @@ def smaller(workload: Workload) -> Workload:
 
 
 def options(
-    workload: Workload, tokenised: Tokenised, folder: Path, *, updates: int | None = None, epochs: int = 1000
+    workload: Workload,
+    tokenised: Tokenised,
+    folder: Path,
+    *,
+    updates: int | None = None,
+    epochs: int = 1000,
+    precision: str = "float32",
 ) -> Config:
     """Everything that mirada is told: the peers' optimiser (Adam, clipped at 1, no smoothing), and no validation."""
     data = {
@@ -73,6 +79,7 @@ def options(
         "clip_grad_norm": 1.0,
         "label_smoothing": 0.0,
         "device": "cpu",
+        "precision": precision,
     }
     return parse({"model_dir": str(folder), "data": data, "model": workload.model, "training": training})
 
