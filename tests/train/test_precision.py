@@ -86,8 +86,24 @@ def test_rounded_gradients_are_near_the_exact_ones():
     x, w = torch.randn(256, 256, requires_grad=True), torch.randn(256, 256)
     grads = []
     for kind in ("float32", "bf16"):
-        with precision.products(kind):
+        with precision.products(kind, torch.device("cpu")):
             (grad,) = torch.autograd.grad((x @ w).tanh().sum(), x)
         grads.append(grad)
     assert not torch.equal(*grads)
     assert float((grads[0] - grads[1]).norm() / grads[0].norm()) < 0.02
+
+
+@pytest.mark.skipif(not has_bf16(), reason="this CPU has no fast products of bfloat16")
+def test_rounded_attention_is_made_of_whole_products_and_is_near_the_exact_one():
+    """torch's fused attention would round its blocks one by one, and take many times as long."""
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 4, 9, 16, requires_grad=True) for _ in range(3))
+    exact, rounded = [], []
+    for kind, found in ("float32", exact), ("bf16", rounded):
+        with precision.products(kind, torch.device("cpu")):
+            assert torch.backends.cuda.flash_sdp_enabled() == (kind == "float32")
+            output = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        found += torch.autograd.grad(output.tanh().sum(), (query, key, value))
+    assert torch.backends.cuda.flash_sdp_enabled()
+    for one, other in zip(exact, rounded, strict=True):
+        assert float((one - other).norm() / one.norm()) < 0.02

@@ -177,7 +177,7 @@ def _update(run: Run, batches: list[Batch], tokens: int) -> None:
     run.optimizer.zero_grad(set_to_none=True)
     if not run.processes.first:  # the first's randomness is saved and goes on; the others' begins anew each update
         torch.manual_seed(hash((options.seed, run.processes.rank, progress.updates)))
-    with products(options.precision):
+    with products(options.precision, run.model.output.weight.device):
         value = sum(_gradients(run, batch, tokens) for batch in batches)
     value = run.processes.add_gradients(run.model.parameters(), value)
     norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), options.clip_grad_norm)
