@@ -106,8 +106,8 @@ def _sized(model: ModelConfig, sizes: Recommended) -> tuple[ModelConfig, dict[st
 def choose_metrics(config: Config, targets: Sequence[str], given: Collection[str]) -> Config:
     """Report the metric that fits the targets: exact for symbols and single words, BLEU and chrF for texts.
 
-    Where it is exact, and nothing else is `given`, that also says which model is the best: with little data the loss
-    rises again long before the outputs stop getting better (docs/training.md).
+    Exact or chrF, unless another is `given`, also says which model is the best: with little data the loss rises again
+    long before the outputs stop getting better (docs/training.md).
     """
     kind, some = config.data.target_tokenizer, targets[:: max(1, len(targets) // 2000)]
     words = [text.split() for text in some]
@@ -118,8 +118,8 @@ def choose_metrics(config: Config, targets: Sequence[str], given: Collection[str
     metrics = TASK_METRICS["word"][:1] if symbols else TASK_METRICS["bpe"][:2]  # of those that reports show
     usable = [name for name in metrics if not cannot_measure(name, [[text] for text in some])]
     values: dict[str, Any] = {"valid_metrics": usable}
-    if usable == ["exact"] and "early_stopping_metric" not in given:
-        values["early_stopping_metric"] = "exact"
+    if usable and "early_stopping_metric" not in given:
+        values["early_stopping_metric"] = usable[-1]
     return changed(config, {"training": changed(config.training, values).model_dump()})
 
 
