@@ -181,9 +181,12 @@ def parts(corpus: Corpus) -> Iterator[Corpus]:
 
 
 def copying_ids(data: DataConfig, corpus: Corpus, tokenizers: Tokenizers) -> Encoded:
-    """Pairs that fit, with what each source token would write."""
-    sources = [truncate(row, data.max_length, data.truncate_source) for row in tokenizers[0].pieces(corpus.sources)]
-    return encode_copying(sources, tokenizers[1].pieces(corpus.targets), tokenizers[1])
+    """Pairs that fit, with what each source token would write; pieces with their texts are kept of few at a time."""
+    some = []
+    for part in parts(corpus):
+        sources = [truncate(row, data.max_length, data.truncate_source) for row in tokenizers[0].pieces(part.sources)]
+        some.append(encode_copying(sources, tokenizers[1].pieces(part.targets), tokenizers[1])[:4])
+    return Encoded(*(list(itertools.chain.from_iterable(rows)) for rows in zip(*some, strict=True)))
 
 
 def encode_copying(
