@@ -97,7 +97,7 @@ def test_the_size_is_that_of_the_text_and_not_of_the_lines():
         corpus = Corpus(lines, lines, list(range(1, len(lines) + 1)), [], "text")
         chosen = choose(DataConfig(), (corpus, corpus))
         assert (chosen.words, chosen.size) == (45_056, 1001)
-        assert "subwords: 1,001 entries (45,056 words a side, some fifty for each); --vocab-size" in chosen.notes()[-1]
+        assert "subwords: 1,001 entries (45,056 words a side, some fifty for each); --vocab-size" in chosen.notes()[-2]
         assert resolve(DataConfig(), chosen).vocab_size == 1001
         given = DataConfig(vocab_size=77)
         assert resolve(given, choose(given, (corpus, corpus))).vocab_size == 77
@@ -174,3 +174,26 @@ def test_real_sets(case):
         assert kind(lines, held_out) == expected
         if place != 0:  # lemmas come back in dev where it is split off
             assert kind(lines) == expected
+
+
+SPOKEN = ["the red boat sails to the old town", "a bird sings in the garden of the king", "we see the moon"]
+OTHER = ["el barco rojo va al pueblo viejo", "un pájaro canta en el jardín del rey", "vemos la luna"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "given", "shared"),
+    [
+        (SPOKEN[::-1], {}, True),
+        (OTHER, {}, False),
+        (SPOKEN, {"share_vocab": False}, False),
+        (OTHER, {"share_vocab": True}, True),
+    ],
+)
+def test_sides_of_one_language_have_one_vocabulary(targets, given, shared):
+    """Eight in eight words of the same sentences are the other side's, none of a translation's."""
+    corpus = Corpus(SPOKEN * 40, targets * 40, list(range(120)), [], "text")
+    data = DataConfig(tokenizer="bpe", **given)
+    chosen = choose(data, (corpus, corpus))
+    assert resolve(data, chosen).share_vocab == shared
+    line = "subwords: one vocabulary for both sides (100% of the target's words are the source's too); --share-vocab"
+    assert (f"{line} says otherwise" in chosen.notes()) == (shared and not given)

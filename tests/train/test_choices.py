@@ -204,3 +204,25 @@ def test_a_metric_that_cannot_measure_does_not_judge():
     assert said[0].endswith("; the loss says what is best")
     assert choose_judge("exact", single) == ("exact", [])
     assert choose_judge("loss", single) == ("loss", [])
+
+
+def test_words_are_copied_where_sources_hold_the_rare_ones():
+    """Every sentence has a name of its own, which its source has as well; then a name that no source has."""
+    names = [f"Name{i}" for i in range(40)]
+    sources, targets = [f"greet {name} kindly" for name in names], [f"hello dear {name}" for name in names]
+    data = {"tokenizer": "bpe", "source_tokenizer": "bpe", "target_tokenizer": "bpe", "share_vocab": True}
+    for own, copied in (names, True), (names[::-1], False):
+        corpus = Corpus([f"greet {name} kindly" for name in own], targets, list(range(40)), [], "text")
+        found, said = choose_copying(parse({"data": data}), corpus)
+        assert found.model.copy_attn == copied
+        line = "chosen for targets whose rare words stand in their sources, 100%: copy_attn true (--copy-attn says"
+        assert said == ([f"{line} otherwise)"] if copied else [])
+    corpus = Corpus(sources, targets, list(range(40)), [], "text")
+    for other in {"share_vocab": False}, {"bpe_dropout": 0.1}:
+        assert not choose_copying(parse({"data": data | other}), corpus)[0].model.copy_attn
+
+
+def test_under_an_hour_on_a_cpu_a_model_is_narrow():
+    for minutes, width in (10, 256), (90, 512), (None, 512):
+        training = {"device": "cpu"} | ({"max_minutes": minutes} if minutes else {})
+        assert choose(parse({"training": training}), 50_000)[0].model.hidden_size == width

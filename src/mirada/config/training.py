@@ -53,7 +53,7 @@ class TrainingConfig(Block):
     valid_sentences: int = Field(200, ge=1, description="dev sources translated for them, drawn by seed")
     early_stopping_metric: str = Field(
         "loss",
-        description="what 'best' means: loss, or one of valid_metrics (unless given: exact for symbols and words, chrf for texts)",
+        description="what 'best' means: loss, or one of valid_metrics (default: exact for symbols, chrf for texts)",
     )
     patience: int = Field(5, ge=1, description="validations without improvement before training stops")
     save_every: int | None = Field(None, ge=1, description="updates between resumable saves (default: each validation)")

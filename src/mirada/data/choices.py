@@ -14,6 +14,7 @@ OFTEN_ALONE = 50  # the same where lines are single words: answers and tags, but
 UNSEEN = 0.005  # share of words outside a closed set, at most
 SHORT_LINE = 2.0  # words a line: names, lemmas, forms, or a writing without blanks
 WORDS_AN_ENTRY = 45  # running words for each entry of a subword vocabulary
+ONE_LANGUAGE = 0.5  # of the target's words stand in sources where both sides are of one language
 FEATURES = re.compile(r"[^\s;]+(;[^\s;]+)+")
 ATTACHED = re.compile(r"\w[.,!?;:…](\s|$)")  # punctuation as running text has it
 
@@ -80,6 +81,16 @@ def measure(lines: Sequence[str], dev: Sequence[str] | None = None) -> Words:
         _share(bool(ATTACHED.search(line)) for line in looked_at),
         _share(bool(FEATURES.fullmatch(line.strip())) for line in looked_at),
     )
+
+
+def known_share(sources: Sequence[str], targets: Sequence[str]) -> float:
+    """How many of the targets' running words stand in some source.
+
+    0.69 and 0.95 in two sets whose sides are of one language (dialogue acts and their sentences, descriptions and
+    their synopses), 0.08 to 0.15 between English and German, French or Spanish.
+    """
+    known = set(_words(some(sources)))
+    return _share(word in known for word in _words(some(targets)))
 
 
 def count_words(lines: Iterable[str]) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mirada.config.configfile import changed
 from mirada.config.data import DataConfig
 from mirada.data.bpe_dropout import Dropping
-from mirada.data.choices import Choice, choose_tokens, choose_vocab_size, count_words, some
+from mirada.data.choices import ONE_LANGUAGE, Choice, choose_tokens, choose_vocab_size, count_words, known_share, some
 from mirada.data.copying import copy_ids, own_words, written_ids
 from mirada.data.encoded import Encoded
 from mirada.data.fitting import fit, truncate
@@ -52,6 +52,7 @@ class Choices(NamedTuple):
     target: Choice
     words: int = 0  # running words of a side that is cut into subwords; 0 where none is
     size: int | None = None  # entries of the vocabularies of subwords, where they were chosen
+    known: float | None = None  # of the target's words are the source's too, where that chose one vocabulary for both
 
     def notes(self) -> list[str]:
         """One line for each choice: what it is, why, and the option that says otherwise."""
@@ -63,8 +64,13 @@ class Choices(NamedTuple):
             for name, own in named
             if own.reason
         ]
-        about = f"{self.words:,} words a side, some fifty for each"
-        return told + ([f"subwords: {self.size:,} entries ({about}); --vocab-size says otherwise"] if self.size else [])
+        if self.size:
+            about = f"{self.words:,} words a side, some fifty for each"
+            told.append(f"subwords: {self.size:,} entries ({about}); --vocab-size says otherwise")
+        if self.known is not None:
+            about = f"{self.known:.0%} of the target's words are the source's too"
+            told.append(f"subwords: one vocabulary for both sides ({about}); --share-vocab says otherwise")
+        return told
 
 
 def choose(data: DataConfig, corpora: Corpora) -> Choices:
@@ -83,6 +89,9 @@ def choose(data: DataConfig, corpora: Corpora) -> Choices:
         source = tuple(_choose(kind, *columns) for kind, *columns in zip(given_kinds, *parts, strict=True))
         target = _choose(data.target_tokenizer or data.tokenizer, train.targets, dev.targets)
     choices = Choices(source, target)
+    if "share_vocab" not in data.model_fields_set and len(source) == 1 and source[0].kind == target.kind in SUBWORDS:
+        known = known_share(train.sources, train.targets)
+        choices = choices._replace(known=known if known >= ONE_LANGUAGE else None)
     return choices if data.vocab_size else _with_size(choices, train)
 
 
@@ -103,8 +112,8 @@ def _choose(given: str, train: Sequence[str], dev: Sequence[str]) -> Choice:
 def resolve(data: DataConfig, choices: Choices) -> DataConfig:
     """Fill in what `auto` and the defaults leave to the data: kinds of tokens and sizes of vocabularies."""
     source, target = ",".join(choice.kind for choice in choices.source), choices.target.kind
-    size = data.vocab_size or choices.size
-    return changed(data, {"source_tokenizer": source, "target_tokenizer": target, "vocab_size": size})
+    values = {"source_tokenizer": source, "target_tokenizer": target, "vocab_size": data.vocab_size or choices.size}
+    return changed(data, values if choices.known is None else {**values, "share_vocab": True})
 
 
 def learn_tokenizers(data: DataConfig, corpus: Corpus) -> Tokenizers:

@@ -49,7 +49,7 @@ def products(precision: str, device: torch.device) -> Iterator[None]:
         return
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
-    # Fused attention on a CPU rounds every small block by itself: 18 times as slow as whole products at 16 × 16 positions.
+    # Fused attention on a CPU rounds every block by itself: 18 times as slow as whole products at 16 × 16 positions.
     attention = sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()
     try:
         with attention:

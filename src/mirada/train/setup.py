@@ -77,7 +77,7 @@ def set_up(
     begun = time.monotonic()
     large = None if corpora else find_prepared(config, folder, monitor)
     corpora, config = (large.corpus.corpora, large.config) if large else (corpora or prepare.read(config), config)
-    config, notes = _in_force(config, folder, corpora, processes.size)
+    config, notes = _in_force(config, folder, corpora, processes.size, copies=large is None)
     data_hash = large.corpus.manifest.fingerprint if large else prepare.fingerprint(corpora)
     saved = resume.read(folder, config, data_hash)
     if saved is None:
@@ -138,8 +138,13 @@ def _length(config: Config, data: prepare.Prepared, begun: float) -> tuple[Lengt
     return length, say_length(options, length, updates)
 
 
-def _in_force(config: Config, folder: Path, corpora: Corpora, processes: int) -> tuple[Config, list[str]]:
-    """The options with what was left to the data, or to the model to begin with; and what was chosen, in words."""
+def _in_force(
+    config: Config, folder: Path, corpora: Corpora, processes: int, *, copies: bool
+) -> tuple[Config, list[str]]:
+    """The options with what was left to the data, or to the model to begin with; and what was chosen, in words.
+
+    `copies`: whether the pairs tell what each source token would write.
+    """
     if config.training.init_from:
         going_on = (folder / checkpoint.CONFIG).exists()
         config = adopt(config, folder if going_on else origin(config.training.init_from))
@@ -148,7 +153,7 @@ def _in_force(config: Config, folder: Path, corpora: Corpora, processes: int) ->
     config, sizes = choose(for_processes(config, processes), len(corpora[0]))
     notes = [*prepare.choices(config, corpora), *sizes, *precision]
     config = prepare.resolve(config, corpora)
-    if "copy_attn" not in given:
+    if copies and "copy_attn" not in given:
         config, copying = choose_copying(config, corpora[0])
         notes += copying
     return config if "valid_metrics" in given else choose_metrics(config, corpora[0].targets, given), notes
