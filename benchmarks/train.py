@@ -66,9 +66,7 @@ def measure(
     workload: Workload, tokenised: Tokenised, folder: Path, schedule: Plan, *, precision: str = "float32"
 ) -> rows.Row:
     """Train in windows; everything that can be said about them."""
-    config = workloads.options(
-        workload, tokenised, folder / "measured", updates=schedule.total, precision=precision
-    )
+    config = workloads.options(workload, tokenised, folder / "measured", updates=schedule.total, precision=precision)
     clock = timed(config, Clock(schedule))
     lengths = batches(config, tokenised, clock)
     shown = {"precision": precision, "machine": machine.facts()}
