@@ -18,6 +18,7 @@ from mirada.train.choices import (
     choose_copying,
     choose_judge,
     choose_metrics,
+    choose_ties,
     copied_share,
     describe,
     plan_length,
@@ -226,3 +227,31 @@ def test_under_an_hour_on_a_cpu_a_model_is_narrow():
     for minutes, width in (10, 256), (90, 512), (None, 512):
         training = {"device": "cpu"} | ({"max_minutes": minutes} if minutes else {})
         assert choose(parse({"training": training}), 50_000)[0].model.hidden_size == width
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "tied"),
+    [
+        ({"embedding_dim": 64, "hidden_size": 64}, (), ("tied_embeddings", "tied_softmax")),
+        ({"embedding_dim": 64, "hidden_size": 128}, (), ("tied_embeddings",)),
+        ({"embedding_dim": 64, "hidden_size": 64}, ("tied_softmax",), ("tied_embeddings",)),
+        ({"embedding_dim": 64, "hidden_size": 64}, ("tied_softmax", "tied_embeddings"), ()),
+    ],
+)
+def test_one_vocabulary_has_one_embedding(model, given, tied):
+    config = parse({"data": {"tokenizer": "bpe", "share_vocab": True}, "model": model})
+    found, said = choose_ties(config, given)
+    assert [name for name in ("tied_embeddings", "tied_softmax") if getattr(found.model, name)] == list(tied)
+    assert bool(said) == bool(tied)
+    assert all(f"{name} true" in said[0] for name in tied)
+
+
+def test_ties_are_chosen_where_the_vocabulary_is(tmp_path):
+    """Sides of one language, in bpe; not where the user says how the vocabularies are."""
+    lines = [f"the {a} sees the {b} and the {c}" for a in "xyz" for b in "xyz" for c in "xyz"]
+    pairs = write_pairs(tmp_path / "a.tsv", list(zip(lines, lines[::-1], strict=True)))
+    given = SMALL | {"tsv": pairs, "dev-tsv": pairs, "max-updates": 1, "tokenizer": "bpe", "hidden-size": 8}
+    works("train", *flags(given | {"model-dir": tmp_path / "m"}))
+    assert read_config(tmp_path / "m").model.tied_softmax
+    works("train", *flags(given | {"model-dir": tmp_path / "n", "share-vocab": "true"}))
+    assert not read_config(tmp_path / "n").model.tied_softmax

@@ -130,6 +130,23 @@ def choose_metrics(config: Config, targets: Sequence[str], given: Collection[str
     return changed(config, {"training": changed(config.training, values).model_dump()})
 
 
+def choose_ties(config: Config, given: Collection[str]) -> tuple[Config, list[str]]:
+    """One embedding for sources, targets and (where widths allow it) the output layer (Press & Wolf 2017, section 3.3).
+
+    For sides of one language, whose vocabulary is one: what a word means is then learned thrice as often.
+    """
+    for ties in ("tied_embeddings", "tied_softmax"), ("tied_embeddings",):
+        names = [name for name in ties if name not in given]
+        try:
+            model = changed(config.model, dict.fromkeys(names, True))
+        except ConfigError:
+            continue
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        said = f"chosen for one vocabulary: {', '.join(f'{name} true' for name in names)} ({flags} say otherwise)"
+        return changed(config, {"model": model.model_dump()}), [said] if names else []
+    return config, []
+
+
 def choose_copying(config: Config, corpus: Corpus) -> tuple[Config, list[str]]:
     """Let letters or words be copied where both sides have the same ones, and sources hold what targets need.
 

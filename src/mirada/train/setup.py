@@ -27,6 +27,7 @@ from mirada.train.choices import (
     choose_copying,
     choose_judge,
     choose_metrics,
+    choose_ties,
     for_processes,
     plan_length,
 )
@@ -152,7 +153,10 @@ def _in_force(
     config, precision = settled(config, folder)
     config, sizes = choose(for_processes(config, processes), len(corpora[0]))
     notes = [*prepare.choices(config, corpora), *sizes, *precision]
-    config = prepare.resolve(config, corpora)
+    before, config = config, prepare.resolve(config, corpora)
+    if config.data.share_vocab and not before.data.share_vocab:
+        config, ties = choose_ties(config, given)
+        notes += ties
     if copies and "copy_attn" not in given:
         config, copying = choose_copying(config, corpora[0])
         notes += copying
