@@ -92,7 +92,9 @@ class DataConfig(Block):
         None, description="most entries of a vocabulary (default: subwords by the amount of text, up to 8,000)"
     )
     vocab_min_freq: Count = Field(1, description="words and characters seen less often become <unk>")
-    share_vocab: bool = Field(False, description="one vocabulary learned on both sides")
+    share_vocab: bool | None = Field(
+        None, description="one vocabulary learned on both sides (default: where both are of one language)"
+    )
     split_digits: bool = Field(False, description="bpe and unigram: every digit is a token of its own")
     bpe_dropout: float = Field(
         0.0, ge=0, lt=1, description="bpe, in training: share of merges left out at random (Provilkov et al. 2020)"

@@ -89,7 +89,7 @@ def choose(data: DataConfig, corpora: Corpora) -> Choices:
         source = tuple(_choose(kind, *columns) for kind, *columns in zip(given_kinds, *parts, strict=True))
         target = _choose(data.target_tokenizer or data.tokenizer, train.targets, dev.targets)
     choices = Choices(source, target)
-    if "share_vocab" not in data.model_fields_set and len(source) == 1 and source[0].kind == target.kind in SUBWORDS:
+    if data.share_vocab is None and len(source) == 1 and source[0].kind == target.kind in SUBWORDS:
         known = known_share(train.sources, train.targets)
         choices = choices._replace(known=known if known >= ONE_LANGUAGE else None)
     return choices if data.vocab_size else _with_size(choices, train)
@@ -112,8 +112,9 @@ def _choose(given: str, train: Sequence[str], dev: Sequence[str]) -> Choice:
 def resolve(data: DataConfig, choices: Choices) -> DataConfig:
     """Fill in what `auto` and the defaults leave to the data: kinds of tokens and sizes of vocabularies."""
     source, target = ",".join(choice.kind for choice in choices.source), choices.target.kind
-    values = {"source_tokenizer": source, "target_tokenizer": target, "vocab_size": data.vocab_size or choices.size}
-    return changed(data, values if choices.known is None else {**values, "share_vocab": True})
+    shared = bool(data.share_vocab) or choices.known is not None
+    values = {"source_tokenizer": source, "target_tokenizer": target, "share_vocab": shared}
+    return changed(data, {**values, "vocab_size": data.vocab_size or choices.size})
 
 
 def learn_tokenizers(data: DataConfig, corpus: Corpus) -> Tokenizers:

@@ -154,7 +154,7 @@ def _in_force(
     config, sizes = choose(for_processes(config, processes), len(corpora[0]))
     notes = [*prepare.choices(config, corpora), *sizes, *precision]
     before, config = config, prepare.resolve(config, corpora)
-    if config.data.share_vocab and not before.data.share_vocab:
+    if config.data.share_vocab and before.data.share_vocab is None:
         config, ties = choose_ties(config, given)
         notes += ties
     if copies and "copy_attn" not in given:
