@@ -60,8 +60,10 @@ def make(notes: Path) -> Callable[[Item], Any]:
             raise DataError(f"line {item.number}: no number")
         if item.do == "break":
             raise Unportable(item.number, "broke")
-        if item.do == "where":
-            return os.getcwd()
+        if item.do == "torch":
+            import torch
+
+            return os.getcwd(), hasattr(torch, "Tensor")
         return 2 * item.number
 
     return work
