@@ -1,13 +1,14 @@
 """Every private call of torch that mirada makes, each with what is done where a torch has it not.
 
 Products laid out once for oneDNN (float32) and products in 8 bits are plain ones where they are missing; what
-TorchScript would compile runs as Python. `missing` says so in one line. All functions but the first four are also
+TorchScript would compile runs as Python. `missing` says so in one line. All functions from `prepack` on are also
 compiled by TorchScript.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -28,9 +29,31 @@ def has_vnni() -> bool:
 
 
 def has_bf16() -> bool:
-    """Whether the CPU has products of bfloat16 that are faster than those of float32."""
+    """Whether the CPU has products of bfloat16 that torch takes for float32's under its precision "medium"."""
+    return _has_bf16_instructions() and _rounds()
+
+
+def has_exact_medium() -> bool:
+    """Whether "medium" rounds nothing on this CPU, and has oneDNN's float32 products where MKL's were.
+
+    So on AMD's CPUs with AVX512-BF16 and without AMX, where oneDNN's are twice as fast (docs/speed.md).
+    """
+    return _has_bf16_instructions() and not _rounds()
+
+
+def _has_bf16_instructions() -> bool:
     probes = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
     return any(probe is not None and probe() for probe in probes)
+
+
+@cache
+def _rounds() -> bool:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:  # 1 + 2⁻¹² is no bfloat16; all sums of it here are exact in float32
+        return not bool((torch.full((64, 512), 1 + 2**-12) @ torch.ones(512, 512) == 512 + 2**-3).all())
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def without_fuser() -> AbstractContextManager[object]:

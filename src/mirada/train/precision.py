@@ -16,8 +16,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from mirada.config.options import Config
 from mirada.devices import choose_device
 from mirada.errors import ConfigError
-from mirada.kernels.private import has_bf16
+from mirada.kernels.private import has_bf16, has_exact_medium
 from mirada.store import checkpoint
+
+FAST = {True: "is faster with products of bfloat16", False: "gains nothing by products of bfloat16"}
 
 
 def settled(config: Config, folder: Path) -> tuple[Config, list[str]]:
@@ -30,21 +32,23 @@ def settled(config: Config, folder: Path) -> tuple[Config, list[str]]:
     if asked == "auto" and (folder / checkpoint.CONFIG).exists():
         asked = checkpoint.read_config(folder).training.precision
     able = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and has_bf16()
-    what = "bfloat16 in its tensor cores" if device.type == "cuda" else "AMX or AVX512-BF16"
     if asked == "bf16" and not able:
-        raise ConfigError(f"precision bf16: the {device.type} here has no {what}; use float32, or auto in a new folder")
+        raise ConfigError(f"precision bf16: the {device.type} here {FAST[False]}; use float32, or auto in a new folder")
     if asked != "auto":
         chosen, why = asked, []
     else:
         chosen = "bf16" if able else "float32"
-        why = [f"precision {chosen}: the {device.type} here has {what if able else f'no {what}'} (--precision)"]
+        why = [f"precision {chosen}: the {device.type} here {FAST[able]} (--precision)"]
     return config.model_copy(update={"training": options.model_copy(update={"precision": chosen})}), why
 
 
 @contextmanager
 def products(precision: str, device: torch.device) -> Iterator[None]:
-    """Products on this device in this precision meanwhile; afterwards as before."""
-    if precision == "float32":
+    """Products on this device in this precision meanwhile; afterwards as before.
+
+    float32 is torch's "medium" too where that rounds nothing and is only another library's, faster product.
+    """
+    if precision == "float32" and not (device.type == "cpu" and has_exact_medium()):
         yield
         return
     before = torch.get_float32_matmul_precision()
