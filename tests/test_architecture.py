@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent / "src" / "mirada"
 # From the bottom up. A module imports from the rooms below its own, and from its own room.
 LAYERS = (
     ("errors",),
+    ("messages",),
     ("files", "escape"),
     ("config", "trees", "devices", "hub"),
     ("data", "corpora", "reference", "evaluation"),

@@ -15,6 +15,7 @@ from importlib import import_module
 from mirada.cli import streams
 from mirada.errors import ConfigError, MiradaError, suggestion
 from mirada.escape import terminal
+from mirada.messages import language_of, speaking, spoken
 
 COMMANDS = {
     "train": "train a model from pairs of sentences, or go on with one that was stopped",
@@ -58,6 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.set_threshold(YOUNG)
         streams.keep_numbers()
     streams.prepare()
+    with speaking(language_of(arguments, os.environ)):
+        return _run_told(arguments, alone)
+
+
+def _run_told(arguments: list[str], alone: bool) -> int:
+    """Run one command; what goes wrong is one line."""
     try:
         return _run(arguments)
     except MiradaError as error:
@@ -85,14 +92,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def say(message: str) -> None:
     """Show one line on standard error, whatever stands in file names or in a file's options."""
-    line = terminal(message)
+    line = terminal(spoken(message) if len(message) <= LONGEST_MESSAGE else message)
     with suppress(OSError):  # nobody reads it: the exit code still tells
         print(f"mirada: {line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + '…'}", file=sys.stderr)
 
 
 def tell(line: str) -> None:
     """Show one line about the progress of long work on standard error."""
-    print(terminal(line), file=sys.stderr, flush=True)
+    print(terminal(spoken(line)), file=sys.stderr, flush=True)
 
 
 def short_of_memory(error: BaseException) -> bool:
@@ -131,9 +138,12 @@ def _run(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    if arguments and arguments[0].split("=")[0] == "--lang":  # before the command it means the same as behind it
+        count = 1 if "=" in arguments[0] else 2
+        arguments = [*arguments[count:], *arguments[:count]] if len(arguments) > count else ["--help"]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        commands = "\n".join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())
-        print(HELP.format(commands=commands), end="")
+        commands = "\n".join(f"  {name:<10} {spoken(summary)}" for name, summary in COMMANDS.items())
+        print(spoken(HELP).format(commands=commands), end="")
         return 0 if arguments else 2
     if arguments[0] in ("--version", "version"):
         from importlib.metadata import version  # 15 ms, which no other command needs

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mirada.cli import tell
 from mirada.cli.flags import Parser, add_options, collect
 from mirada.cli.pairs import FILES, FORMAT, PAIRS, pair_options, refuse_ignored
 from mirada.cli.streams import data_output
@@ -77,7 +78,8 @@ def run(arguments: Sequence[str]) -> int:
     if values.json:
         print(json.dumps({**report, "links": [format_links(row[chosen].links) for row in rows]}, indent=1))
     else:
-        print(_text(report), file=sys.stderr)
+        for line in _text(report).split("\n"):
+            tell(line)
     return 0
 
 

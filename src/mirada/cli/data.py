@@ -14,15 +14,16 @@ from mirada.errors import ConfigError, DataError, suggestion
 from mirada.escape import terminal
 from mirada.files import UNWRITTEN, expanded
 from mirada.hub import located
+from mirada.messages import spoken
 
 MANY = 100_000
 FORMAT = ("source_column", "target_column", "source_key", "target_key")
 HELP = """usage: mirada data make|check|prepare|invent …
 
-  make    write a corpus that rules make, as files: English-Spanish with gold word alignments, or other jobs
-  check   report on a corpus before training
-  prepare cut a corpus larger than memory into tokens, once, in files that mirada train --prepared reads
-  invent  more training pairs from a few, for jobs that copy most letters (inflection)
+  make     write a corpus that rules make, as files: English-Spanish with gold word alignments, or other jobs
+  check    report on a corpus before training
+  prepare  cut a corpus larger than memory into tokens, once, in files that mirada train --prepared reads
+  invent   more training pairs from a few, for jobs that copy most letters (inflection)
 
 `mirada data make --help`, and so on, say more.
 """
@@ -38,7 +39,7 @@ MADE = """kinds:
 def run(arguments: Sequence[str]) -> int:
     """Run one of the four."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(HELP, end="")
+        print(spoken(HELP), end="")
         return 0 if arguments else 2
     actions = {"make": make, "check": check, "prepare": prepare, "invent": invent}
     if arguments[0] not in actions:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mirada.cli.flags import Parser
 from mirada.files import expanded
+from mirada.messages import spoken
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -21,5 +22,5 @@ def run(arguments: Sequence[str]) -> int:
 
     # Models this small gain nothing from a second thread, and lose tenfold by it where another process is busy.
     torch.set_num_threads(1)
-    demo(expanded(values.out), lambda line: print(line, flush=True), seed=values.seed)
+    demo(expanded(values.out), lambda line: print(spoken(line), flush=True), seed=values.seed)
     return 0

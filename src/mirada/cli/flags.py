@@ -13,6 +13,7 @@ from mirada.cli import helping
 from mirada.config.configfile import BLOCKS
 from mirada.errors import ConfigError, suggestion
 from mirada.hub import located
+from mirada.messages import LANGUAGES
 
 SHORT: Mapping[str, tuple[str, ...]] = {"beam_size": ("--beam",)}
 # What other toolkits call it.
@@ -46,6 +47,7 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=helping.HelpFormatter,
         )
+        self.add_argument("--lang", choices=LANGUAGES, help="language of messages and reports [by LANG]")
 
     def format_help(self) -> str:
         """The usual options; every one by --help-all."""

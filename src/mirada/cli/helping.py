@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from mirada.messages import spoken
+
 MOST = 18  # a command with no more options than this shows them all
 # What people ask for first, in every command that has them.
 USUAL = """
     help quiet src tgt tsv jsonl dev-src dev-tgt dev-tsv source-column target-column model-dir decoder score tokenizer
     vocab-size copy-attn epochs max-updates max-minutes learning-rate valid-metrics init-from seed input output scores
     beam-size n-best batch-size precision save-attention alignment hyp ref metrics json systems models budget seeds out
-    quick format verify server engine
+    quick format verify server engine lang
 """
 
 
@@ -19,6 +21,9 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str):
         super().__init__(prog, max_help_position=32)
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        return spoken((action.help or "").replace("%%", "%")).replace("%", "%%")
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         """`--model-dir, --save-model DIR`."""
@@ -32,17 +37,18 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 def text(parser: argparse.ArgumentParser, *, everything: bool) -> str:
     """The help of a command."""
     formatter = parser._get_formatter()
-    formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
-    formatter.add_text(parser.description)
-    formatter.add_text(parser.epilog)
+    usage = (parser.usage or "").replace("[options]", f"[{spoken('options')}]")
+    formatter.add_usage(usage, parser._actions, parser._mutually_exclusive_groups, f"{spoken('usage')}: ")
+    formatter.add_text(spoken(parser.description or ""))
+    formatter.add_text(spoken(parser.epilog or ""))
     options = [action for action in parser._actions if action.option_strings]
     shown = {id(action) for action in options if everything or len(options) <= MOST or _is_usual(action)}
     for group in parser._action_groups:
-        formatter.start_section(group.title)
+        formatter.start_section(spoken(group.title or ""))
         formatter.add_arguments([one for one in group._group_actions if not one.option_strings or id(one) in shown])
         formatter.end_section()
     if len(shown) < len(options):
-        formatter.add_text(f"{len(options) - len(shown)} more options: {parser.prog} --help-all")
+        formatter.add_text(spoken(f"{len(options) - len(shown)} more options: {parser.prog} --help-all"))
     return formatter.format_help()
 
 

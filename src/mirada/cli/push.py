@@ -11,7 +11,7 @@ EPILOG = """examples:
   mirada push runs/luong ana/luong-en-es
   mirada translate hf:ana/luong-en-es < test.en
 
-Needs pip install 'mirada[hub]', and a token (HF_TOKEN, or `hf auth login`).
+The card is in English, with --lang es in Spanish. Needs pip install 'mirada[hub]', and a token (HF_TOKEN, or `hf auth login`).
 """
 
 
@@ -22,7 +22,6 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("model", help="model folder, or that of an exported model")
     parser.add_argument("name", metavar="USER/NAME", help="where to; USER/NAME@BRANCH for a branch that is there")
-    parser.add_argument("--lang", choices=("en", "es"), default="en", help="language of the card [en]")
     parser.add_argument("--private", action="store_true", help="a repository that only you see")
     values = parser.read(arguments)
 
@@ -33,6 +32,6 @@ def run(arguments: Sequence[str]) -> int:
     folder = expanded(values.model)
     if not (folder / "config.yaml").is_file():
         raise ModelFolderError(f"{folder}: not a model folder (config.yaml is missing)")
-    card = model_card(folder, values.name.split("@")[0], values.lang)
+    card = model_card(folder, values.name.split("@")[0], values.lang or "en")
     print(push(folder, values.name, card, private=values.private))
     return 0

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 
 from mirada.cli import say
+from mirada.messages import spoken
 
 OFTEN, SELDOM = 0.2, 10.0  # seconds between words of progress: on a terminal, elsewhere
 
@@ -24,12 +25,12 @@ class Ticker:
         if time.monotonic() - self._told < (OFTEN if on_terminal else SELDOM):
             return
         self._told = time.monotonic()
-        line = f"{what}: {done:,}{'' if total is None else f' of {total:,}'} pairs"
+        line = f"{what}: {done:,} pairs" if total is None else f"{what}: {done:,} of {total:,} pairs"
         if not on_terminal:
             say(line)
             return
         with suppress(OSError):
-            print(f"\r{line.ljust(self._shown)}", end="", file=sys.stderr, flush=True)
+            print(f"\r{spoken(line).ljust(self._shown)}", end="", file=sys.stderr, flush=True)
         self._shown = len(line)
 
     def end(self) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from mirada.escape import terminal
+from mirada.messages import spoken
 
 
 class Monitor:
@@ -22,7 +23,7 @@ class Monitor:
         """Show one line, above the bar if there is one."""
         if self.quiet:
             return
-        line = terminal(line)
+        line = terminal(spoken(line))
         try:
             if self._bar is not None:
                 self._bar.console.print(line, markup=False, highlight=False)
@@ -47,7 +48,7 @@ class Monitor:
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._task = self._bar.add_task(terminal(name), total=total, completed=done, speed="")
+        self._task = self._bar.add_task(terminal(spoken(name)), total=total, completed=done, speed="")
         self._bar.start()
 
     def update(self, done: int, tokens: int, loss: float) -> None:
@@ -56,7 +57,7 @@ class Monitor:
         self._since = (begun, before + tokens)
         if self._bar is not None:
             speed = (before + tokens) / max(1e-9, time.monotonic() - begun)
-            self._bar.update(self._task, completed=done, speed=f"{speed:,.0f} tokens/s · loss {loss:.3f}")
+            self._bar.update(self._task, completed=done, speed=f"{speed:,.0f} tokens/s · {spoken('loss')} {loss:.3f}")
 
     def stop(self) -> None:
         """Take the bar away."""

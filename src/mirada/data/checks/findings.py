@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from mirada.escape import terminal
+from mirada.messages import spoken
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -73,8 +74,8 @@ def to_text(report: Report) -> str:
     lines = [line for summary in report.sets for line in _set_lines(summary)]
     lines += [line for finding in report.findings for line in _finding_lines(finding)]
     counts = [sum(finding.severity == severity for finding in report.findings) for severity in SEVERITIES]
-    parts = [f"{n} {severity}{'' if n == 1 else 's'}" for n, severity in zip(counts, SEVERITIES, strict=True)]
-    return "\n".join(map(terminal, [*lines, ", ".join(parts)]))
+    parts = [spoken(f"{n} {severity}{'' if n == 1 else 's'}") for n, severity in zip(counts, SEVERITIES, strict=True)]
+    return "\n".join(terminal(spoken(line)) for line in [*lines, ", ".join(parts)])
 
 
 def _set_lines(summary: SetSummary) -> list[str]:
@@ -90,5 +91,5 @@ def _side_line(side: str, summary: SideSummary) -> str:
 
 
 def _finding_lines(finding: Finding) -> list[str]:
-    head = f"{finding.severity}: {finding.message} [{finding.kind}]"
+    head = f"{spoken(finding.severity)}: {spoken(finding.message)} [{finding.kind}]"
     return [head, *(f"    {example}" for example in finding.examples), ""]

@@ -1,0 +1,108 @@
+"""Bring src/mirada/messages/es.po up to date with the code's messages: `python tools/messages.py`.
+
+A message is any string of two words or more in a module that speaks, a place `{0}` for each value in it. New ones come
+in without a translation, what the code says no more goes out; `tests/messages/` wants all translated.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mirada.messages.catalogue import entries, one_line, units
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE, CATALOGUE = ROOT / "src/mirada", ROOT / "src/mirada/messages/es.po"
+WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]*\s[^A-Za-z]*[A-Za-z]{2,}")
+FIELD = re.compile(r"\{[a-z_]\w*(?::[^{}]*)?\}")  # of str.format
+# Rooms whose strings are data, pages, equations or HTTP answers; of their errors only those a command can meet.
+SILENT = ("corpora", "card", "explain.legend", "explain.walkthrough", "explain.figure", "explain.record", "explain.page")
+SILENT += ("reference", "models", "fast", "kernels", "study.report.html", "devices", "evaluation.metrics")
+SILENT += ("evaluation.values", "serving", "evaluation.report", "explain.heatmap", "explain.ensemble")
+MUTE = ("notebook", "serving.schemas", "serving.docs", "serving.endpoints", "serving.app", "serving.metrics", "messages")
+# Not said: what libraries are asked for or searched for, usage lines, names one after the other.
+CODE = re.compile(r"https?:|int \||mirada |failed to map|annot allocate|out of memory$|help quiet|vocab-size copy|beam-size n-best|quick format|a mirada model", re.I)
+HEAD = 'msgid ""\nmsgstr "Language: es\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
+# What argparse, pydantic, the system, and names put together say beside the code.
+FOREIGN = json.loads((Path(__file__).parent / "foreign_messages.json").read_text(encoding="utf-8"))
+
+
+def template(node: ast.expr) -> str | None:
+    """A string as a template, its values as places named by `\\0`; None for what is no string."""
+    if isinstance(node, ast.Constant):
+        return FIELD.sub("\0", node.value) if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        return "".join(template(part) or "\0" for part in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return "\0"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = template(node.left), template(node.right)
+        return None if left is None and right is None else (left or "\0") + (right or "\0")
+    return None
+
+
+def strings(node: ast.AST, *, only_errors: bool) -> Iterator[str]:
+    """The templates below a node, docstrings left out; with `only_errors` those of raise statements."""
+    if isinstance(node, ast.expr) and (found := template(node)) is not None and not only_errors:
+        yield found
+        values = [part for part in ast.walk(node) if isinstance(part, ast.FormattedValue)]
+        for part in values:  # strings within the places of a string
+            yield from strings(part.value, only_errors=False)
+        return
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
+            yield from strings(child, only_errors=only_errors and not isinstance(child, ast.Raise))
+
+
+def numbered(text: str) -> str:
+    """A template with its places counted from 0; neighbours are one place."""
+    parts = re.split("\0+", text)
+    return "".join(f"{part}{{{number}}}" for number, part in enumerate(parts[:-1])) + parts[-1]
+
+
+def said(module: str, tree: ast.Module) -> Iterator[str]:
+    """What a module says, each message once for each place where it stands."""
+    if within(module, MUTE):
+        return
+    for text in strings(tree, only_errors=within(module, SILENT)):
+        for unit, is_said in units(text):
+            words = one_line(unit)
+            if is_said and WORDS.search(words) and not CODE.match(words):
+                yield numbered(words)
+
+
+def within(module: str, rooms: tuple[str, ...]) -> bool:
+    """Whether a module is one of these or in one of these rooms."""
+    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+
+
+def messages() -> dict[str, str]:
+    """Every message with the file that says it first."""
+    found: dict[str, str] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for text in said(module, ast.parse(path.read_text(encoding="utf-8"))):
+            found.setdefault(text, name)
+    return found | {text: where for where, texts in FOREIGN.items() for text in texts if text not in found}
+
+
+def updated(old: str) -> str:
+    """The catalogue with exactly the messages that there are, each with the translation that it has."""
+    known = entries(old)
+    blocks = [
+        f"#: {where}\nmsgid {json.dumps(text, ensure_ascii=False)}\n"
+        f"msgstr {json.dumps(known.get(text, ''), ensure_ascii=False)}\n"
+        for text, where in sorted(messages().items(), key=lambda item: item[1])
+    ]
+    return "\n".join([HEAD, *blocks])
+
+
+if __name__ == "__main__":
+    before = CATALOGUE.read_text(encoding="utf-8") if CATALOGUE.exists() else ""
+    CATALOGUE.write_text(updated(before), encoding="utf-8")
+    missing = [text for text in messages() if text not in entries(before)]
+    print(f"{len(messages())} messages, {len(missing)} without a translation")
