@@ -22,9 +22,9 @@ FIELD = re.compile(r"\{[a-z_]\w*(?::[^{}]*)?\}")  # of str.format
 SILENT = ("corpora", "card", "explain.legend", "explain.walkthrough", "explain.figure", "explain.record", "explain.page")
 SILENT += ("reference", "models", "fast", "kernels", "study.report.html", "devices", "evaluation.metrics")
 SILENT += ("evaluation.values", "serving", "evaluation.report", "explain.heatmap", "explain.ensemble")
-MUTE = ("notebook", "serving.schemas", "serving.docs", "serving.endpoints", "serving.app", "serving.metrics", "messages")
+MUTE = ("__init__", "notebook", "serving.schemas", "serving.docs", "serving.endpoints", "serving.app", "serving.metrics", "messages")
 # Not said: what libraries are asked for or searched for, usage lines, names one after the other.
-CODE = re.compile(r"https?:|int \||mirada |failed to map|annot allocate|out of memory$|help quiet|vocab-size copy|beam-size n-best|quick format|a mirada model", re.I)
+CODE = re.compile(r"https?:|int \||mirada |failed to map|value error,$|annot allocate|out of memory$|help quiet|vocab-size copy|beam-size n-best|quick format|a mirada model|how are you|vaswani et al", re.I)
 HEAD = 'msgid ""\nmsgstr "Language: es\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
 # What argparse, pydantic, the system, and names put together say beside the code.
 FOREIGN = json.loads((Path(__file__).parent / "foreign_messages.json").read_text(encoding="utf-8"))

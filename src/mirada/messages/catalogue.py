@@ -5,6 +5,7 @@ A line is met by the template that has most words in common with it; what stands
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import textwrap
@@ -19,6 +20,7 @@ QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 COMMAND = re.compile(r" +(?:(?:mirada|echo|python|torchrun|-+[a-z]).*?(?:  # |$)|\S+ {2,}(?=\S))")
 DEFAULT = re.compile(r"(.+?) \[([^\[\]]*)\]", re.DOTALL)
 SEAM = re.compile(r"(?<=: )|(?=; )|(?= \()|(?<=\()|(?=, )|(?<=, )")
+SEVERAL = re.compile(r"(; |(?<=\)), )")
 WIDTH = 118
 
 
@@ -65,8 +67,16 @@ class Catalogue:
         core = text.strip()
         if " " not in core or core[0] in "'\"":
             return text
-        found = self._phrase(core) or self._tail(core)
+        found = self._row(core) or self._phrase(core) or self._tail(core)
         return text if found is None else text.replace(core, found)
+
+    def _row(self, text: str) -> str | None:
+        """Several messages in a row, each as a template has it."""
+        parts = SEVERAL.split(text)
+        found = [self._phrase(part) for part in parts[::2]]
+        if len(parts) == 1 or None in found:
+            return None
+        return "".join(map(str, itertools.chain.from_iterable(itertools.zip_longest(found, parts[1::2], fillvalue=""))))
 
 
 def parted(text: str, literals: list[str]) -> list[str] | None:

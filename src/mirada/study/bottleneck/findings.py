@@ -27,14 +27,12 @@ def lengths_finding(results: Results) -> str:
         return weak
     classic, attention = results["systems"]
     metric = results["metric"]
-    levels = " and ".join(
-        f"{row['name']} from {_span(row['short'])} to {_span(row['long'])}" for row in (classic, attention)
-    )
-    opening = (
+    return (
         f"From sources of up to {results['near']} {results['unit']} to those of {results['far']} to "
-        f"{results['limit']}, {metric} goes with "
+        f"{results['limit']}, {metric} goes with {classic['name']} from {_span(classic['short'])} to "
+        f"{_span(classic['long'])} and {attention['name']} from {_span(attention['short'])} to "
+        f"{_span(attention['long'])}: {_lengths_verdict(results)}."
     )
-    return f"{opening}{levels}: {_lengths_verdict(results)}."
 
 
 def _learned(value: float, metric: str) -> bool:
@@ -80,10 +78,6 @@ def capacity_finding(results: Results) -> str:
     widening = _found(
         results["widest_minus_narrowest"], sign, ("makes it better", "makes it worse", "changes nothing found")
     )
-    opening = (
-        f"Widening the classic system from {narrow['width']} to {wide['width']} {widening} "
-        f"({results['metric']} {_span(narrow)} to {_span(wide)}, {numbers.count(wide['parameters'])} weights)"
-    )
     verdicts = (
         "is still better, so width does not make up for attention",
         "is worse, so width did make up for attention here",
@@ -91,8 +85,12 @@ def capacity_finding(results: Results) -> str:
     )
     verdict = _found(results["attention_minus_widest"], sign, verdicts)
     apart = _signed(results["attention_minus_widest"])
-    name = f"{small['system']} at width {small['width']} ({_span(small)}, {numbers.count(small['parameters'])} weights)"
-    return f"{opening}; {name} {verdict} (difference {apart})."
+    return (
+        f"Widening the classic system from {narrow['width']} to {wide['width']} {widening} "
+        f"({results['metric']} {_span(narrow)} to {_span(wide)}, {numbers.count(wide['parameters'])} weights); "
+        f"{small['system']} at width {small['width']} ({_span(small)}, {numbers.count(small['parameters'])} weights) "
+        f"{verdict} (difference {apart})."
+    )
 
 
 def _found(difference: Results, sign: int, verdicts: Sequence[str]) -> str:
@@ -173,11 +171,12 @@ def cost_finding(results: Results) -> str:
         )
     last = costs[-1]
     additive, general, dot = (_score(last, name) for name in ("additive", "general", "dot"))
-    times = f"at {last['length']} words attention takes {_times(additive)} times as long (general: {_times(general)})"
-    memory = f"and makes {additive['bytes'] / dot['bytes']:.1f} times as many bytes"
     step = next(row for row in results["steps"][-1]["systems"] if row["name"] == "additive")
-    whole = f"a whole decoder step with it takes {_times(step)} times as long as one of the classic system"
-    return f"{opening}; {times} {memory}; {whole}."
+    return (
+        f"{opening}; at {last['length']} words attention takes {_times(additive)} times as long (general: "
+        f"{_times(general)}) and makes {additive['bytes'] / dot['bytes']:.1f} times as many bytes; a whole decoder step "
+        f"with it takes {_times(step)} times as long as one of the classic system."
+    )
 
 
 def _score(at_length: Results, name: str) -> Results:

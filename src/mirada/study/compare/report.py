@@ -67,9 +67,11 @@ def conclusion(results: Results) -> str:
     if not has_learned(metric, found["value"]):
         more = ": raise --budget" if "budget" in results["conditions"] else ""
         return f"No system has learned anything yet ({metric} {numbers.value(found['value'])} at best){more}."
-    text = f"Best {metric}: {best['name']} with {numbers.with_span(found['value'], found['low'], found['high'])}"
+    level = numbers.with_span(found["value"], found["low"], found["high"])
     stands = [_standing(system, metric, sign) for system in systems if "difference" in system["metrics"][metric]]
-    return f"{text}; against {results['baseline']}: {', '.join(stands)}." if stands else f"{text}."
+    if not stands:
+        return f"Best {metric}: {best['name']} with {level}."
+    return f"Best {metric}: {best['name']} with {level}; against {results['baseline']}: {', '.join(stands)}."
 
 
 def has_learned(metric: str, value: float) -> bool:
@@ -115,8 +117,11 @@ def _main_table(results: Results, systems: Sequence[Mapping[str, Any]]) -> Grid:
         rows.append([*row, numbers.value(system["entropy"], 2), *_alignment(results, system)])
     arrows = ", ".join(f"{metric} {'↓' if better(metric) == 'lower' else '↑'}" for metric in metrics)
     items = results["conditions"]["test items"]
-    caption = f"Quality on {items} test items ({arrows} is better) with 95 % intervals over items; p of {metrics[0]} "
-    return Grid(f"{caption}against {results['baseline']}", header, rows)
+    caption = (
+        f"Quality on {items} test items ({arrows} is better) with 95 % intervals over items; p of {metrics[0]} "
+        f"against {results['baseline']}"
+    )
+    return Grid(caption, header, rows)
 
 
 def _alignment(results: Results, system: Mapping[str, Any]) -> list[str]:
@@ -228,10 +233,11 @@ def _sentence_blocks(results: Results) -> list[Block]:
             maps = enumerate(sentence["attention"].items(), 1)  # numbers, for a name may be no file's
             blocks += [attention_map(f"attention-{number}-{place}", *found) for place, found in maps]
     if blocks:
-        what = (
+        blocks.insert(
+            0,
             f"Scores are each sentence's own {results['metrics'][0]}, the mean over seeds; outputs and attention are "
+            "the first seed's.",
         )
-        blocks.insert(0, f"{what}the first seed's.")
     return blocks
 
 
