@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from cli_tools import works
 from mirada.translator import Translator, load
 
 torch.set_num_threads(1)
+os.environ["LC_ALL"] = "C.UTF-8"  # messages are English, whatever the machine speaks
 # A slow machine is no failure, and the same examples every time: new ones are what `make faults` is for.
 settings.register_profile(
     "mirada", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]

@@ -43,7 +43,7 @@ HELP = """usage: mirada COMMAND …
 Train, run, compare and look inside sequence-to-sequence models.
 
 commands:
-{commands}
+  {commands}
 
 `mirada COMMAND --help` says more. First steps: `mirada demo`, then
   mirada train --src train.en --tgt train.es --model-dir runs/first --decoder luong
@@ -142,7 +142,7 @@ def _dispatch(arguments: list[str]) -> int:
         count = 1 if "=" in arguments[0] else 2
         arguments = [*arguments[count:], *arguments[:count]] if len(arguments) > count else ["--help"]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        commands = "\n".join(f"  {name:<10} {spoken(summary)}" for name, summary in COMMANDS.items())
+        commands = "\n  ".join(f"{name:<10} {spoken(summary)}" for name, summary in COMMANDS.items())
         print(spoken(HELP).format(commands=commands), end="")
         return 0 if arguments else 2
     if arguments[0] in ("--version", "version"):

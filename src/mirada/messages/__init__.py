@@ -14,21 +14,26 @@ VARIABLE = "MIRADA_LANG"  # what a command has chosen; in the environment, so th
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 
+def language() -> str:
+    """What the command has chosen; without a command it is English."""
+    chosen = os.environ.get(VARIABLE, "en")
+    return chosen if chosen in LANGUAGES else "en"
+
+
 def spoken(text: str) -> str:
-    """What mirada says, in the language that the command has chosen; without a command it is English."""
-    language = os.environ.get(VARIABLE, "en")
-    if language == "en" or language not in LANGUAGES:
+    """What mirada says, in the language that the command has chosen."""
+    if language() == "en":
         return text
     from mirada.messages.catalogue import catalogue
 
-    return catalogue(language).translated(text)
+    return catalogue(language()).translated(text)
 
 
 @contextmanager
-def speaking(language: str) -> Iterator[None]:
+def speaking(chosen: str) -> Iterator[None]:
     """Say everything in this language until the end of the block."""
     before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = language
+    os.environ[VARIABLE] = chosen
     try:
         yield
     finally:

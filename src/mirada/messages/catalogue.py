@@ -65,7 +65,7 @@ class Catalogue:
     def _inner(self, text: str) -> str:
         """What stands in a place: names, numbers and quotations as they are, messages translated."""
         core = text.strip()
-        if " " not in core or core[0] in "'\"":
+        if " " not in core or (core[0] in "'\"" and core[-1] == core[0]):
             return text
         found = self._row(core) or self._phrase(core) or self._tail(core)
         return text if found is None else text.replace(core, found)

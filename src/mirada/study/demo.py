@@ -19,6 +19,7 @@ from mirada.explain.heatmap import terminal_map
 from mirada.explain.page import page
 from mirada.explain.trace import trace
 from mirada.files import write_text
+from mirada.messages import spoken
 from mirada.train.loop import train
 from mirada.train.progress import Monitor
 from mirada.translator import Translator, load
@@ -113,7 +114,7 @@ def show_translations(
     show("\nHeld-out sentences (never seen in training):")
     width = max(map(len, outputs))
     for i in shown:
-        show(f"\n  {'source':>{width}}  {pairs[i].source}\n  {'reference':>{width}}  {pairs[i].target}")
+        show(f"\n  {spoken('source'):>{width}}  {pairs[i].source}\n  {spoken('reference'):>{width}}  {pairs[i].target}")
         for name, lines in outputs.items():
             mark = "✓" if lines[i] == pairs[i].target else " "
             show(f"{mark} {name:>{width}}  {lines[i]}")
@@ -146,11 +147,11 @@ def show_lengths(
         table[name] = {"all": whole.value, **{score.label: score.value for score in scores}}
         counts = {score.label: score.count for score in scores}
     show(f"\nBLEU by source length in words, {len(pairs)} test sentences ({whole.signature}):")
-    labels = ["all", *counts]
+    labels = [spoken("all"), *counts]
     show(f"{'':>12}" + "".join(f"{label:>9}" for label in labels))
-    show(f"{'sentences':>12}" + "".join(f"{n:>9}" for n in [len(pairs), *counts.values()]))
+    show(f"{spoken('sentences'):>12}" + "".join(f"{n:>9}" for n in [len(pairs), *counts.values()]))
     for name, row in table.items():
-        show(f"{name:>12}" + "".join(f"{row[label]:>9.1f}" for label in labels))
+        show(f"{name:>12}" + "".join(f"{value:>9.1f}" for value in row.values()))
     show(f"{UPDATES} updates each; the classic system holds a sentence in one vector, the others look back.")
     show("A small world of sixty words, so that minutes suffice: `mirada bottleneck` asks it with intervals.")
     write_text(folder / "by_length.json", json.dumps({"counts": counts, "bleu": table}, indent=1) + "\n")

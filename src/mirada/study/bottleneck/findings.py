@@ -174,8 +174,8 @@ def cost_finding(results: Results) -> str:
     step = next(row for row in results["steps"][-1]["systems"] if row["name"] == "additive")
     return (
         f"{opening}; at {last['length']} words attention takes {_times(additive)} times as long (general: "
-        f"{_times(general)}) and makes {additive['bytes'] / dot['bytes']:.1f} times as many bytes; a whole decoder step "
-        f"with it takes {_times(step)} times as long as one of the classic system."
+        f"{_times(general)}) and makes {additive['bytes'] / dot['bytes']:.1f} times as many bytes; a whole decoder "
+        f"step with it takes {_times(step)} times as long as one of the classic system."
     )
 
 

@@ -153,7 +153,7 @@ def _spread_table(systems: Sequence[Mapping[str, Any]], metrics: Sequence[str]) 
                     numbers.probability(apart["p"]),
                 )
             each = " ".join(numbers.value(one) for one in found["by_seed"])
-            ends = f"{numbers.value(found['least'])} to {numbers.value(found['most'])}"
+            ends = f"{numbers.value(found['least'])}–{numbers.value(found['most'])}"
             mean, deviation = numbers.value(found["value"]), numbers.value(found["deviation"], 2)
             rows.append((system["name"], metric, mean, deviation, ends, each, *against))
     return Grid("Spread over seeds, and differences from the baseline with 95 % intervals over items", header, rows)

@@ -152,7 +152,8 @@ def facts(model: ModelConfig) -> dict[str, str]:
         width = {"width": str(model.embedding_dim), "embedding": str(model.embedding_dim)}
         return {**width, "heads": str(model.num_heads), "feed-forward": str(model.ff_size), **shared}
     found = {"cell": model.rnn_type, "width": str(model.hidden_size), "embedding": str(model.embedding_dim), **shared}
-    found["encoder"] = f"{'two directions' if model.both_directions else 'one direction'} of {model.direction_size}"
+    size = model.direction_size
+    found["encoder"] = f"two directions of {size}" if model.both_directions else f"one direction of {size}"
     found["source order"] = "reversed" if model.reverse_source else "as written"
     if model.decoder in ("bahdanau", "luong"):
         found["score"] = str(model.score_name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mirada.escape import xml
+from mirada.messages import language
 from mirada.study.report.document import Block, Conclusion, Grid, Map, Section, StudyReport
 
 STYLE = """
@@ -35,7 +36,7 @@ def to_html(report: StudyReport, figures: Mapping[str, str]) -> str:
     sections = "\n".join(_section(section, figures) for section in report.sections)
     title = xml(report.title)
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!DOCTYPE html>\n<html lang="{language()}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
         f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
         f'<p class="subtitle">{xml(report.subtitle)}</p>\n{sections}\n</body>\n</html>\n'

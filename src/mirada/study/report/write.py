@@ -15,10 +15,12 @@ from mirada.study.report.document import Map, NumberRow, Plot, StudyReport
 from mirada.study.report.figures import draw, draw_map, inline
 from mirada.study.report.html import to_html
 from mirada.study.report.markdown import to_markdown
+from mirada.study.report.translated import translated
 
 
 def write_report(report: StudyReport, results: dict[str, Any], rows: Sequence[NumberRow], folder: Path) -> list[Path]:
     """Write all forms; returns the paths, report.html first."""
+    report = translated(report)
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     inlined: dict[str, str] = {}
     written: list[Path] = []
