@@ -35,8 +35,8 @@ MUTE += ("runtime", "search", "data.sentencepiece", "data.shards", "data.referen
 MUTE += ("data.vectors", "data.rows", "devices", "ensemble", "files", "hub")
 # Not said: what libraries are asked for or searched for, usage lines, names one after the other.
 CODE = re.compile(
-    r"https?:|int \||mirada |failed to map|value error,$|annot allocate|out of memory$|help quiet|vocab-size copy|beam-size n-best|"
-    r"quick format|a mirada model|how are you|vaswani et al",
+    r"https?:|int \||mirada |failed to map|value error,$|annot allocate|out of memory$|help quiet|"
+    r"vocab-size copy|beam-size n-best|quick format|a mirada model|how are you|vaswani et al",
     re.I,
 )
 HEAD = 'msgid ""\nmsgstr "Language: es\\nContent-Type: text/plain; charset=UTF-8\\n"\n'

@@ -11,7 +11,8 @@ EPILOG = """examples:
   mirada push runs/luong ana/luong-en-es
   mirada translate hf:ana/luong-en-es < test.en
 
-The card is in English, with --lang es in Spanish. Needs pip install 'mirada[hub]', and a token (HF_TOKEN, or `hf auth login`).
+The card is in English, with --lang es in Spanish. Needs pip install 'mirada[hub]', and a token (HF_TOKEN, or
+`hf auth login`).
 """
 
 
