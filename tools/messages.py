@@ -83,7 +83,7 @@ def said(module: str, tree: ast.Module) -> Iterator[str]:
         return
     for text in strings(tree, only_errors=within(module, SILENT)):
         for unit, is_said in units(text):
-            words = one_line(unit)
+            words = one_line(unit).removesuffix(";")
             if is_said and WORDS.search(words) and not CODE.match(words):
                 yield numbered(words)
 

@@ -38,7 +38,7 @@ class Catalogue:
 
     def _unit(self, text: str) -> str:
         core = one_line(text)
-        found = self._phrase(core) or self._tail(core)
+        found = self._phrase(core) or self._row(core) or self._tail(core)
         if found is None:
             return text
         return textwrap.fill(found, WIDTH, break_long_words=False, break_on_hyphens=False) if "\n" in text else found
