@@ -60,34 +60,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         streams.keep_numbers()
     streams.prepare()
     with speaking(language_of(arguments, os.environ)):
-        return _run_told(arguments, alone)
-
-
-def _run_told(arguments: list[str], alone: bool) -> int:
-    """Run one command; what goes wrong is one line."""
-    try:
-        return _run(arguments)
-    except MiradaError as error:
-        say(str(error))
-        return error.exit_code
-    except KeyboardInterrupt:
-        say("stopped")
-        return 130
-    except BrokenPipeError:
-        _drop_output()  # the reader has what it wanted (`| head`)
-        return 0
-    except OSError as error:  # a full disk behind standard output, and the like
-        _drop_output()
-        say(f"{error.filename or 'standard output'}: {error.strerror or error}")
-        return MiradaError.exit_code
-    except (MemoryError, ImportError, SystemError) as error:
-        if not short_of_memory(error):
-            raise
-        say(f"too little memory for this command{_limit()}")
-        return MiradaError.exit_code
-    finally:
-        if alone:  # Python ends now, and need not search all of torch for garbage first: 0.4 s
-            gc.freeze()
+        try:
+            return _run(arguments)
+        except MiradaError as error:
+            say(str(error))
+            return error.exit_code
+        except KeyboardInterrupt:
+            say("stopped")
+            return 130
+        except BrokenPipeError:
+            _drop_output()  # the reader has what it wanted (`| head`)
+            return 0
+        except OSError as error:  # a full disk behind standard output, and the like
+            _drop_output()
+            say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+            return MiradaError.exit_code
+        except (MemoryError, ImportError, SystemError) as error:
+            if not short_of_memory(error):
+                raise
+            say(f"too little memory for this command{_limit()}")
+            return MiradaError.exit_code
+        finally:
+            if alone:  # Python ends now, and need not search all of torch for garbage first: 0.4 s
+                gc.freeze()
 
 
 def say(message: str) -> None:
