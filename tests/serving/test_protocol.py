@@ -80,7 +80,10 @@ def test_a_head_without_end_is_refused_on_a_new_connection_and_on_one_that_staye
     with socket.create_connection(address) as connection:
         if not first:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            answer = connection.recv(1 << 16)
+            assert answer.startswith(b"HTTP/1.1 200")
+            while not answer.endswith(b"0\r\n\r\n"):  # its end may come by itself
+                answer += connection.recv(1 << 16)
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX: ")
         with contextlib.suppress(ConnectionError):  # closed while it still sends
             for _ in range(40):

@@ -84,7 +84,8 @@ def test_no_combination_comes_twice() -> None:
 def test_trials_are_sorted_written_and_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two that can be trained and one that cannot; then one more, and only that is trained."""
     vary: dict[str, Any] = {"model.hidden_size": [8, -3, 12]}
-    path, out = file(tmp_path, {**options(tmp_path), "sweep": {"vary": vary}}), tmp_path / "out"
+    shared = options(tmp_path, training={"early_stopping_metric": "loss"})
+    path, out = file(tmp_path, {**shared, "sweep": {"vary": vary}}), tmp_path / "out"
     ran = mirada("sweep", path, "--out", out, "--quiet")
     assert ran.code == 1
     head, *rows, best = ran.lines
@@ -112,7 +113,7 @@ def test_trials_are_sorted_written_and_not_done_again(tmp_path: Path, monkeypatc
     trained: list[str] = []
     train = module.train
     monkeypatch.setattr(module, "train", lambda config, monitor: trained.append(config) or train(config))
-    file(tmp_path, {**options(tmp_path), "sweep": {"vary": {"model.hidden_size": [10, 12, 8]}}})
+    file(tmp_path, {**shared, "sweep": {"vary": {"model.hidden_size": [10, 12, 8]}}})
     again = mirada("sweep", path, "--out", out, "--quiet")
     assert again.code == 0
     assert [config.model.hidden_size for config in trained] == [10]

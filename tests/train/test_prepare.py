@@ -53,7 +53,7 @@ def test_kinds_and_sizes_follow_the_data(sources, targets, expected):
 def test_what_is_given_is_kept():
     given = options(tokenizer="unigram", target_tokenizer="char", vocab_size=77, src="a", tgt="b")
     config = resolved(given, corpus(WORDS, PHONEMES))
-    assert config.data == given.data.model_copy(update={"source_tokenizer": "unigram"})
+    assert config.data == given.data.model_copy(update={"source_tokenizer": "unigram", "share_vocab": False})
     assert (config.training, config.search) == (given.training, given.search)
     assert config.model == given.model.model_copy(update={"segments": 0})
     assert resolved(config, corpus(WORDS, PHONEMES)) == config
