@@ -35,8 +35,8 @@ class Window(NamedTuple):
 class Clock:
     """Cuts a training into windows, and measures the matrix rate between them, if that is wanted."""
 
-    def __init__(self, plan: Plan, *, with_rates: bool = True):
-        self.plan, self._with_rates = plan, with_rates
+    def __init__(self, plan: Plan, *, with_rates: bool = True, precision: str = "float32"):
+        self.plan, self._with_rates, self._precision = plan, with_rates, precision
         self.tokens: list[int] = []  # of every update
         self.windows: list[Window] = []
         self.rates: list[Rates] = []
@@ -65,7 +65,7 @@ class Clock:
             self.windows.append(Window(now - self._begun[0], sum(window), load))
             self.peak_megabytes = peak_megabytes()
         if self._with_rates:
-            self.rates.append(measure_rates())
+            self.rates.append(measure_rates(precision=self._precision))
         self._begun = (time.perf_counter(), reading())
 
     def rate(self) -> Rates:

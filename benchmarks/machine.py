@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 class Rates(NamedTuple):
     """Floating-point (or integer) operations a second, in thousands of millions, at the threads in use."""
 
-    linear: float  # torch's own float32 product, as nn.Linear uses it
+    linear: float  # torch's own product of float32 numbers, as nn.Linear uses it
     prepacked: float | None  # oneDNN's float32 product with the weight packed before; None: torch was built without it
     int8: float | None  # int8 × int8 → int32
 
@@ -38,15 +39,26 @@ class Rates(NamedTuple):
         return max(self.linear, self.prepacked or 0.0)
 
 
-def measure_rates(seconds: float | None = None) -> Rates:
-    """The best product of the shapes, each tried for so many seconds and each kind."""
+def measure_rates(seconds: float | None = None, *, precision: str | None = None) -> Rates:
+    """The best product of the shapes, each tried for so many seconds and each kind; torch's own as training has it.
+
+    `precision`: that of the training; None: torch's own products as they are outside of one.
+    """
     seconds = SECONDS if seconds is None else seconds
-    with torch.inference_mode():
+    with torch.inference_mode(), _products(precision):
         kinds = (_linear, _prepacked, _int8)
         linear, prepacked, int8 = (_best([_rate(kind, shape, seconds) for shape in SHAPES]) for kind in kinds)
     if linear is None:
         raise RuntimeError("torch has no matrix product")
     return Rates(linear, prepacked, int8)
+
+
+def _products(precision: str | None) -> AbstractContextManager[None]:
+    if precision is None:
+        return nullcontext()
+    from mirada.train.precision import products  # other toolkits' environments, which use this file, have no mirada
+
+    return products(precision, torch.device("cpu"))
 
 
 def middle(rates: Sequence[Rates]) -> Rates:

@@ -67,7 +67,7 @@ def measure(
 ) -> rows.Row:
     """Train in windows; everything that can be said about them."""
     config = workloads.options(workload, tokenised, folder / "measured", updates=schedule.total, precision=precision)
-    clock = timed(config, Clock(schedule))
+    clock = timed(config, Clock(schedule, precision=precision))
     lengths = batches(config, tokenised, clock)
     shown = {"precision": precision, "machine": machine.facts()}
     return {**_speed(clock), **_work(config, tokenised, lengths, clock), **shown}

@@ -47,7 +47,6 @@ EXEMPT = {"mirada.models"}
 OPTIONS_AS_KEYWORDS = {
     ("mirada.notebook.training", "train"),
     ("mirada.notebook.comparing", "compare"),
-    ("mirada", "__call__"),
 }
 ASYNCHRONOUS = ("serving", "client")
 STARTS_WITHOUT_TORCH = ("errors", "config", "cli", "texts", "runtime", "loading", "hub")

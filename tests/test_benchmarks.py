@@ -106,7 +106,8 @@ class Time:
 def test_windows_leave_out_warm_up_and_what_lies_between(monkeypatch: pytest.MonkeyPatch) -> None:
     hands = Time()
 
-    def rates() -> machine.Rates:
+    def rates(*, precision: str) -> machine.Rates:
+        assert precision == "float32"
         hands.now += 100  # would be seen
         return machine.Rates(200.0, None, 800.0)
 

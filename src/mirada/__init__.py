@@ -102,19 +102,18 @@ class _Package(ModuleType):
 class _Train(ModuleType):
     """The room `mirada.train` as the function `mirada.train`."""
 
-    def __call__(self, *given: Any, **options: Any) -> Any:
+    @property
+    def __call__(self) -> Any:
         """Train a model: help(mirada.notebook.training.train)."""
         from mirada.notebook.training import train
 
-        return train(*given, **options)
+        return train
 
     @property
     def __signature__(self) -> Any:
         from inspect import signature
 
-        from mirada.notebook.training import train
-
-        return signature(train)
+        return signature(self.__call__)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -186,12 +186,9 @@ def rare_share(corpus: Corpus) -> float:
     """
     counts = Counter(word for target in corpus.targets for word in target.split())
     step = max(1, len(corpus.targets) // LOOKED_AT)
-    copied = [
-        word in source.split()
-        for source, target in zip(corpus.sources[::step], corpus.targets[::step], strict=True)
-        for word in target.split()
-        if counts[word] <= RARE
-    ]
+    pairs = zip(corpus.sources[::step], corpus.targets[::step], strict=True)
+    words = ((set(source.split()), target.split()) for source, target in pairs)
+    copied = [word in known for known, written in words for word in written if counts[word] <= RARE]
     return sum(copied) / max(1, len(copied))
 
 

@@ -11,11 +11,11 @@ from mirada.config.options import Config
 from mirada.data import preparing
 from mirada.data.corpus import Corpus, load_pairs
 from mirada.data.encoded import Encoded, pair_lengths
-from mirada.data.preparing import Corpora, Prepared, Tokenizers, fingerprint
+from mirada.data.preparing import Choices, Corpora, Prepared, Tokenizers, fingerprint
 from mirada.data.rows import ITEM, PART
 from mirada.errors import ConfigError
 
-__all__ = ["Prepared", "choices", "encode", "fingerprint", "learn_tokenizers", "read", "resolve", "with_limits"]
+__all__ = ["Prepared", "encode", "fingerprint", "learn_tokenizers", "read", "resolve", "with_limits"]
 
 MEASURED = 1_000_000
 
@@ -25,15 +25,13 @@ def read(config: Config) -> Corpora:
     return load_pairs(config.data, seed=config.training.seed)
 
 
-def choices(config: Config, corpora: Corpora) -> list[str]:
-    """One line for each kind of tokens that is chosen from the data, with its reason."""
-    return preparing.choose(config.data, corpora).notes()
+def resolve(config: Config, corpora: Corpora, chosen: Choices | None = None) -> Config:
+    """Fill in what `auto` and the defaults leave to the data: kinds of tokens, sizes of vocabularies, segments.
 
-
-def resolve(config: Config, corpora: Corpora) -> Config:
-    """Fill in what `auto` and the defaults leave to the data: kinds of tokens, sizes of vocabularies, segments."""
+    `chosen`: what `preparing.choose` has found already.
+    """
     train = corpora[0]
-    data = preparing.resolve(config.data, preparing.choose(config.data, corpora))
+    data = preparing.resolve(config.data, chosen or preparing.choose(config.data, corpora))
     if config.model.segments and data.source_parts == 1:
         raise ConfigError(f"segments {config.model.segments} does nothing with a source of one part")
     values = {"data": data.model_dump()}

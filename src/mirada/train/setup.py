@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from mirada.config.options import Config
+from mirada.data import preparing
 from mirada.data.batches import BatchSize, plan
 from mirada.data.encoded import pair_lengths
 from mirada.data.preparing import Corpora, Tokenizers
@@ -152,8 +153,9 @@ def _in_force(
     given = config.training.model_fields_set | config.model.model_fields_set
     config, precision = settled(config, folder)
     config, sizes = choose(for_processes(config, processes), len(corpora[0]))
-    notes = [*prepare.choices(config, corpora), *sizes, *precision]
-    before, config = config, prepare.resolve(config, corpora)
+    tokens = preparing.choose(config.data, corpora)
+    notes = [*tokens.notes(), *sizes, *precision]
+    before, config = config, prepare.resolve(config, corpora, tokens)
     if config.data.share_vocab and before.data.share_vocab is None:
         config, ties = choose_ties(config, given)
         notes += ties

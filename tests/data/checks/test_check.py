@@ -14,6 +14,7 @@ from mirada.config.configfile import parse
 from mirada.config.options import DataConfig
 from mirada.data.checks.check import check_corpus
 from mirada.data.checks.findings import Finding, Report, exit_code, to_json, to_text
+from mirada.data.preparing import choose
 from mirada.errors import ConfigError, DataError
 from mirada.train import prepare
 
@@ -223,7 +224,7 @@ def test_the_check_counts_what_training_leaves_out(tmp_path, options):
     assert told == [finding.count for finding in _in_order(report)]
     assert told
     reasons = [finding.message for finding in report.findings if finding.kind == "tokens"]
-    assert reasons == prepare.choices(config, corpora)
+    assert reasons == choose(config.data, corpora).notes()
 
 
 def _in_order(report: Report) -> list[Finding]:
