@@ -124,9 +124,12 @@ class Translator:
         """Where requests of ids are searched, for all who call from whatever thread."""
         with self._making:
             if self._scheduler is None:
-                vocabulary = len(self.target_tokenizer)
                 self._scheduler = Scheduler(
-                    self.fast_model, device=self.device, vocabulary=vocabulary, workers=self.workers
+                    self.fast_model,
+                    device=self.device,
+                    vocabulary=len(self.target_tokenizer),
+                    weights=sum(one.numel() for member in self.members.models for one in member.model.parameters()),
+                    workers=self.workers,
                 )
             return self._scheduler
 

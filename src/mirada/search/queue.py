@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from itertools import chain, count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from mirada.config.options import SearchConfig
 from mirada.data.beginnings import Rest, Spelling
@@ -54,8 +54,7 @@ class Capacity(NamedTuple):
 
 def automatic(vocabulary: int, options: SearchConfig) -> Capacity:
     """Capacity that is fast and bounds the memory: a step's logits, sentences × hypotheses × vocabulary, stay few."""
-    hypotheses = options.n_best if options.sample else options.beam_size
-    return Capacity(max(1, min(MOST_SENTENCES, LOGITS // (hypotheses * vocabulary))), POSITIONS)
+    return Capacity(max(1, min(MOST_SENTENCES, LOGITS // (_beams(options) * vocabulary))), POSITIONS)
 
 
 class Lane(NamedTuple):
@@ -71,16 +70,26 @@ Key = tuple[object, ...]
 Known = dict[Key, "Task"]  # those of a lane on their way, by what makes results equal
 
 
+class Waiter(Protocol):
+    """Who waits for the outputs of a request: a future, or one of those who wait together (waiting.py)."""
+
+    def set_result(self, outputs: Outputs, /) -> None:
+        """They are there."""
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """They will never be."""
+
+
 class Task:
     """A request on its way, and all who wait for it."""
 
-    __slots__ = ("futures", "home", "key", "left", "limit", "number", "request", "taken", "wanted")
+    __slots__ = ("home", "key", "left", "limit", "number", "request", "taken", "waiters", "wanted")
 
     def __init__(self, number: int, request: Request, limit: int, *, key: Key, home: Known):
         self.number, self.request, self.limit = number, request, limit  # of tokens of an output
         self.key, self.home = key, home
-        self.futures: list[Future[Outputs]] = []
-        self.wanted = 0  # futures that nobody cancelled
+        self.waiters: list[Waiter] = []
+        self.wanted = 0  # waiters that have not given up
         self.taken = False  # a worker has it
         self.left = False  # nobody works on it any more
 
@@ -92,16 +101,16 @@ class Task:
     def finish(self, outputs: Outputs) -> None:
         """Give the outputs to all who wait."""
         self.left = True
-        for future in self.futures:
-            with suppress(InvalidStateError):  # cancelled meanwhile
-                future.set_result(list(outputs))
+        for waiter in self.waiters:
+            with suppress(InvalidStateError):  # a future that was cancelled meanwhile
+                waiter.set_result(list(outputs))
 
     def fail(self, error: BaseException) -> None:
         """Give an error to all who wait."""
         self.left = True
-        for future in self.futures:
+        for waiter in self.waiters:
             with suppress(InvalidStateError):
-                future.set_exception(error)
+                waiter.set_exception(error)
 
 
 class Parcel(NamedTuple):
@@ -123,13 +132,15 @@ class Queue:
         self._lanes: dict[Lane, Known] = {}
 
     def add(
-        self, requests: Sequence[Request], limits: Sequence[int], lane: Lane, workers: int
+        self, requests: Sequence[Request], limits: Sequence[int], lane: Lane, workers: int, *, full: int, dealt: bool
     ) -> tuple[list[Task], list[Parcel]]:
         """The task of each request, equal ones in common with those on their way, and the parcels of the new ones.
 
-        Similar lengths share a batch, longest first. Every so manieth batch goes to one parcel, so that parcels are
-        equally long. What shares a step with what, and so how numbers are rounded, is decided here: for those who
-        search alone it is the same every time.
+        Similar lengths share a batch, longest first. Batches of more than `full` rows make a parcel each: workers take
+        one after the other, each as wide as its own sources. Of smaller ones every so manieth goes to one parcel a
+        worker, so that sentences join where others are done. Fewer batches than workers are `dealt` out to all, if that
+        is asked for: no other caller's can join them then. What shares a step with what, and so how numbers are
+        rounded, is decided here: for those who search alone it is the same every time.
         """
         self._lanes = {known: tasks for known, tasks in self._lanes.items() if tasks}
         home = self._lanes.setdefault(lane, {})
@@ -143,7 +154,10 @@ class Queue:
             tasks.append(task)
         new.sort(key=lambda task: -len(task.request.source))
         batches = list(_batches(new, lane.capacity))
-        siblings = min(workers, len(batches))
+        if dealt and len(batches) < workers:
+            batches = [new[i::workers] for i in range(min(workers, len(new)))]
+        drained = bool(batches) and len(batches[0]) * _beams(lane.options) > full
+        siblings = len(batches) if drained else min(workers, len(batches))
         parcels = [
             Parcel(next(self._numbers), lane, siblings, deque(chain.from_iterable(batches[i::siblings])))
             for i in range(siblings)
@@ -214,6 +228,11 @@ def _key(request: Request, limit: int, *, sampled: bool) -> Key:
     """Equal requests have one result in common; when sampling the number makes a difference."""
     number = request.number if sampled else -1
     return (tuple(request.source), tuple(request.prefix), request.copies, request.others, request.rest, limit, number)
+
+
+def _beams(options: SearchConfig) -> int:
+    """Rows of a sentence in a step."""
+    return options.n_best if options.sample else options.beam_size
 
 
 def _batches(tasks: Sequence[Task], capacity: Capacity) -> Iterable[list[Task]]:

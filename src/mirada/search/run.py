@@ -23,6 +23,7 @@ from mirada.search.workers import use_threads
 REST = 8  # steps of a batch, at least, from one joining to the next: to encode a sentence alone costs as much as two
 TURN = 64  # steps of a batch, at least, and two a sentence, before that of another lane has its turn
 TRACKS = 4  # batches that take turns; each holds memory
+CREW = 8  # sentences a thread of torch's: with fewer it costs more to share a product out than it takes
 
 
 def _nobody(size: int) -> None:
@@ -35,6 +36,7 @@ class Shared:
 
     decoder: Decoder
     device: torch.device
+    workers: int  # at most
     lock: Lock = field(default_factory=Lock)
     queue: Queue = field(default_factory=Queue)
     working: list[Worker] = field(default_factory=list)
@@ -166,7 +168,8 @@ class Track:
             self.tasks |= {task.number: task for task in new}
             places = self._places(list(self.tasks.values()))
             self.free = max(0, places - len(self.tasks)) if batch.can_grow else 0
-            threads = max(1, shared.threads // max(len(shared.working), self.parcel.siblings))
+            beside = max(len(shared.working), min(self.parcel.siblings, shared.workers))
+            threads = max(1, min(len(self.tasks) // CREW, shared.threads // beside))
         use_threads(threads)
         return new, places
 

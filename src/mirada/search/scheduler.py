@@ -33,14 +33,18 @@ import torch
 
 from mirada.config.options import SearchConfig
 from mirada.data.vocabulary import EOS
+from mirada.search.continuous import FULL
 from mirada.search.decode import check_prefix
 from mirada.search.decoder import Decoder
-from mirada.search.queue import Capacity, Lane, Outputs, Parcel, QueueFullError, Request, Task, automatic
+from mirada.search.queue import Capacity, Lane, Outputs, Parcel, QueueFullError, Request, Task, Waiter, automatic
 from mirada.search.run import Shared, Worker
+from mirada.search.waiting import Together
 from mirada.search.workers import own_threads
 from mirada.texts import output_limit
 
 __all__ = ["QueueFullError", "Request", "Scheduler", "search_all", "with_end"]
+
+FILLING = 10**9  # products of a step from which on, of a small model, its rows are not faster together
 
 
 def with_end(ids: list[int], most: int) -> list[int]:
@@ -52,7 +56,8 @@ class Scheduler:
     """Searches with one decoder for many callers; see the module's own lines for how to use it.
 
     `workers` batches at most run side by side, each in a thread with its share of the cores. `vocabulary` is the number
-    of target tokens: it decides how large a batch is where no `batch_size` is given.
+    of target tokens: it decides how large a batch is where no `batch_size` is given; `weights` those of the model: they
+    decide how many rows fill a step.
     """
 
     def __init__(
@@ -61,16 +66,18 @@ class Scheduler:
         *,
         device: torch.device,
         vocabulary: int,
+        weights: int = 0,
         workers: int = 1,
         most_waiting: int | None = None,
     ):
         self.vocabulary, self.workers, self.most_waiting = vocabulary, workers, most_waiting
+        self._full = max(FULL, FILLING // weights) if weights else FULL
         self._begin(decoder, device)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=partial(_begin_again, weakref.ref(self)))
 
     def _begin(self, decoder: Decoder, device: torch.device) -> None:
-        self._shared = Shared(decoder, device)
+        self._shared = Shared(decoder, device, self.workers)
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="mirada")
 
     def submit(
@@ -93,7 +100,11 @@ class Scheduler:
         with_attention: bool = False,
     ) -> list[Future[Outputs]]:
         """The same of several: all are taken, or none."""
-        return [future for future, _ in self._add(requests, options, batch_size, with_attention, bounded=True)]
+        futures = [Future[Outputs]() for _ in requests]
+        tasks = self._add(requests, options, batch_size, with_attention, futures, bounded=True)
+        for future, task in zip(futures, tasks, strict=True):
+            future.add_done_callback(partial(self._cancelled, task))
+        return futures
 
     def watch(self, function: Callable[[int], object]) -> None:
         """Let a function hear how many requests share a step, whenever new ones have joined."""
@@ -116,13 +127,14 @@ class Scheduler:
 
         `batch_size` sentences share a step at most; None: as many as are fast and fit (queue.automatic).
         """
-        pairs = self._add(requests, options, batch_size, with_attention, bounded=False)
+        together = Together(len(requests))
+        tasks = self._add(requests, options, batch_size, with_attention, together.answers, bounded=False)
         try:
-            return [future.result() for future, _ in pairs]
+            return together.wait()
         except BaseException:
-            for future, _ in pairs:
-                future.cancel()
-            while any(task.wanted == 0 and not task.left for _, task in pairs):
+            for task in tasks:
+                self._give_up(task)
+            while any(task.wanted == 0 and not task.left for task in tasks):
                 time.sleep(0.001)  # a step at most
             raise
 
@@ -132,9 +144,10 @@ class Scheduler:
         options: SearchConfig,
         batch_size: int | None,
         with_attention: bool,
+        waiters: Sequence[Waiter],
         *,
         bounded: bool,
-    ) -> list[tuple[Future[Outputs], Task]]:
+    ) -> list[Task]:
         for request in requests:
             check_prefix(f"line {request.number + 1}", request.prefix)
         capacity = automatic(self.vocabulary, options) if batch_size is None else Capacity(batch_size, 1 << 62)
@@ -145,14 +158,14 @@ class Scheduler:
         with shared.lock:
             if bounded and self.most_waiting is not None and shared.queue.waiting + len(requests) > self.most_waiting:
                 raise QueueFullError(f"{shared.queue.waiting} requests wait already; try again later")
-            tasks, parcels = shared.queue.add(requests, limits, lane, self.workers)
-            pairs = [(_future_of(task), task) for task in tasks]
+            tasks, parcels = shared.queue.add(requests, limits, lane, self.workers, full=self._full, dealt=not bounded)
+            for task, waiter in zip(tasks, waiters, strict=True):
+                task.wanted += 1
+                task.waiters.append(waiter)
             shared.threads = threads
             for parcel in parcels:
                 self._hire(parcel)
-        for future, task in pairs:
-            future.add_done_callback(partial(self._given_up, task))
-        return pairs
+        return tasks
 
     def _hire(self, parcel: Parcel) -> None:
         """Start a worker for a parcel, unless all are at work or a batch that runs has room for it."""
@@ -161,14 +174,17 @@ class Scheduler:
             self._shared.working.append(worker := Worker(self._shared))
             self._pool.submit(worker.work)
 
-    def _given_up(self, task: Task, future: Future[Outputs]) -> None:
-        """A future was cancelled: where nobody else waits, the task is dropped."""
-        if not future.cancelled():
-            return
+    def _cancelled(self, task: Task, future: Future[Outputs]) -> None:
+        """A future is done; if because it was cancelled, nobody waits for its outputs."""
+        if future.cancelled():
+            self._give_up(task)
+            future.set_running_or_notify_cancel()
+
+    def _give_up(self, task: Task) -> None:
+        """One who waited does no more: where nobody else does, the task is dropped."""
         shared = self._shared
         with shared.lock:
             task.wanted -= 1
-            future.set_running_or_notify_cancel()
             if not task.wanted and not task.taken:
                 shared.queue.waiting -= 1
                 task.left = True
@@ -194,12 +210,6 @@ def search_all(
 def _without_lengths(options: SearchConfig) -> SearchConfig:
     """Options without those that each request has its own limit from."""
     return options.model_copy(update=dict.fromkeys(("max_output_length", "max_length_ratio", "max_length_offset")))
-
-
-def _future_of(task: Task) -> Future[Outputs]:
-    task.wanted += 1
-    task.futures.append(future := Future[Outputs]())
-    return future
 
 
 def _begin_again(reference: weakref.ref[Scheduler]) -> None:
