@@ -17,25 +17,22 @@ from mirada.messages.catalogue import entries, one_line, units
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, CATALOGUE = ROOT / "src/mirada", ROOT / "src/mirada/messages/es.po"
 WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]*\s[^A-Za-z]*[A-Za-z]{2,}")
-FIELD = re.compile(r"\{[a-z_]\w*(?::[^{}]*)?\}")  # of str.format
+FIELD = re.compile(r"\{\w*(?::[^{}]*)?\}")  # of str.format
 # Rooms whose strings are data, pages, equations or HTTP answers; of their errors only those a command can meet.
 SILENT = (
     "corpora",
     "card",
-    "explain.legend",
-    "explain.walkthrough",
     "explain.figure",
     "explain.record",
     "explain.page",
 )
 SILENT += ("reference", "models", "fast", "kernels", "study.report.html", "devices", "evaluation.metrics")
-SILENT += ("evaluation.values", "serving", "evaluation.report", "explain.heatmap", "explain.ensemble")
-MUTE = ("__init__", "messages", "notebook", "serving", "models", "fast", "importing", "export", "explain", "evaluation")
-MUTE += ("runtime", "search", "data.sentencepiece", "data.shards", "data.references", "data.tables", "data.tokenizer")
-MUTE += ("data.vectors", "data.rows", "devices", "ensemble", "files", "hub")
+SILENT += ("evaluation.values", "serving", "explain.heatmap")
+# What only a programmer meets, whose Python speaks English.
+MUTE = ("__init__", "messages", "models", "fast", "notebook")
 # Not said: what libraries are asked for or searched for, usage lines, names one after the other.
 CODE = re.compile(
-    r"https?:|int \||mirada |failed to map|value error,$|annot allocate|out of memory$|help quiet|"
+    r"https?:|int \||mirada |not large enough$|failed to map|value error,$|annot allocate|out of memory$|help quiet|"
     r"vocab-size copy|beam-size n-best|quick format|a mirada model|how are you|vaswani et al",
     re.I,
 )

@@ -14,7 +14,7 @@ from mirada.config.options import Config, ModelConfig
 Language = Literal["en", "es"]
 WORDS = {
     "en": ("a sequence-to-sequence model", "Use", "System", "Data", "Metrics of the dev set", "Options"),
-    "es": ("un modelo de secuencia a secuencia", "Uso", "Sistema", "Datos", "Métricas en desarrollo", "Opciones"),
+    "es": ("un modelo sequence-to-sequence", "Uso", "Sistema", "Datos", "Métricas del conjunto de dev", "Opciones"),
 }
 
 

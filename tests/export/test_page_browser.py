@@ -74,7 +74,7 @@ def test_a_sentence_is_written_as_in_python(page, site, models):
     written = write(page, site + "/copied-words", TEXT)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.get_attribute("html", "lang") == page.lang
-    assert {"en": "Sentence", "es": "Frase"}[page.lang] == page.text_content("label[for=text0]")
+    assert {"en": "Sentence", "es": "Oración"}[page.lang] == page.text_content("label[for=text0]")
     [[one]] = model.search([TEXT], with_attention=True)
     assert len(page.query_selector_all(".map tbody tr")) > 1
     assert page.query_selector_all(".writing path")

@@ -110,6 +110,26 @@ def test_a_line_is_parted_by_the_fixed_words(text, places):
     assert parted(text, ["a ", " b ", " c"]) == places
 
 
+@pytest.mark.parametrize(
+    ("number", "spanish"),
+    [
+        ("999", "999"),
+        ("1,234", "1234"),
+        ("12,345", "12\u00a0345"),
+        ("1,234,567.5", "1\u00a0234\u00a0567.5"),
+        ("83%", "83\u00a0%"),
+        ("83%.tsv", "83%.tsv"),
+        ("1,23", "1,23"),
+        ("4,600-", "4,600-"),
+    ],
+)
+def test_numbers_in_the_places_are_as_spanish_writes_them(number, spanish):
+    assert (
+        Catalogue({"{0} pairs left": "quedan {0} pares"}).translated(f"{number} pairs left")
+        == f"quedan {spanish} pares"
+    )
+
+
 def test_commands_names_and_brackets_are_not_said():
     text = "examples:\n  mirada train --src a   # one of them\n  lengths   by length\n\nOne\nparagraph [none].\n"
     assert [part for part, is_said in units(text) if is_said] == [
@@ -188,11 +208,14 @@ def test_the_list_of_commands_is_in_spanish():
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        ("trian", "comando desconocido 'trian'; ¿querías decir 'train'?; `mirada --help` los enumera"),
+        ("trian", "comando desconocido 'trian'; ¿querías decir 'train'?; `mirada --help` enumera los que hay"),
         ("train --hiden-size 4", "argumento desconocido '--hiden-size'; ¿querías decir '--hidden-size'?; véase "),
-        ("train --hidden-size 0", "options: model.hidden_size: debe ser mayor o igual que 1 (y es '0')"),
-        ("train --hidden-size big", "options: model.hidden_size: debe ser un número entero (y es 'big')"),
-        ("train --decoder lstm", "options: model.decoder: debe ser 'classic', 'bahdanau', 'luong' o 'transformer' (y "),
+        ("train --hidden-size 0", "options: model.hidden_size: debe ser mayor o igual que 1 (es '0')"),
+        ("train --hidden-size big", "options: model.hidden_size: debe ser un número entero (es 'big')"),
+        (
+            "train --decoder lstm",
+            "options: model.decoder: debe ser 'classic', 'bahdanau', 'luong' o 'transformer' (es ",
+        ),
         (
             "train --decoder classic --score dot",
             "options: score dot con decoder classic, que no tiene atención; quita ",
@@ -201,7 +224,17 @@ def test_the_list_of_commands_is_in_spanish():
         ("train --tsv none.tsv", "none.tsv: no existe ese archivo"),
         ("train --hidden-size", "argumento --hidden-size/--model.hidden-size: se esperaba un argumento; véase "),
         ("data make", "faltan argumentos obligatorios: --out; véase `mirada data make --help`"),
-        ("translate none", "none: no hay tal carpeta de modelo"),
+        ("translate none", "none: no existe esa carpeta de modelo"),
+        ("export none --to onnx --out x", "none: no existe esa carpeta de modelo"),
+        ("import none --out x", "none: no existe esa carpeta o archivo"),
+        (
+            "explain none hola --drop-head 1",
+            "--drop-head 1: se esperaba L.H, capa del decodificador y cabeza contadas ",
+        ),
+        ("explain none hola --step x", "argumento --step: no es un número entero: 'x'; véase `mirada explain --help`"),
+        ("train --tsv . --model-dir m", ".: es un directorio, se esperaba un archivo"),
+        ("evaluate --hyp h --ref r --metrics blue", "métrica desconocida 'blue' (válidas: "),
+        ("train --learning-rate fast", "options: training.learning_rate: debe ser un número (es 'fast')"),
         ("train --lang de", "argumento --lang: opción no válida: 'de' (elige entre "),
     ],
 )
@@ -245,6 +278,31 @@ def test_a_check_of_a_corpus_is_in_spanish_and_its_json_is_not(tmp_path):
     assert any("that repeat an earlier pair" in finding["message"] for finding in findings)
 
 
+def test_a_quality_report_is_in_spanish(tmp_path):
+    for name, lines in (("out", ["a b", "c d e"]), ("ref", ["a b", "c d d"]), ("groups", ["group", "items"])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = [f"--{flag}={tmp_path / name}" for flag, name in (("hyp", "out"), ("ref", "ref"), ("src", "ref"))]
+    lines = works("evaluate", *files, f"--groups={tmp_path / 'groups'}", "--metrics", "exact", "--lang", "es").lines
+    assert lines[0] == "2 casos; intervalos del 95 % por bootstrap sobre los casos"
+    assert [line for line in lines if line.endswith(":")] == ["exact por longitud de la entrada:", "exact por grupo:"]
+    assert [line.split("  ")[1] for line in lines if line.endswith("  1 casos")] == [
+        "2 palabras",
+        "3 palabras",
+        "group",
+        "items",
+    ]
+    assert lines[-1] == "  media de 2 grupos  50.00"
+
+
+@pytest.mark.parametrize("name", ["classic", "bahdanau", "luong", "transformer"])
+def test_an_explanation_is_in_spanish(name):
+    line = ("explain", ROOT / "docs/models" / name, "Hugo is strong.")
+    text = works(*line, "--lang", "es").output
+    assert re.findall(r"\b(?:the|of|with|each|heads?|over|reads|writes|step|source|output|by|as)\b", text) == []
+    assert "\nPaso 1: lee <s>, escribe " in text
+    assert len(text.split("\n")) >= len(works(*line, "--lang", "en").output.split("\n")) - 1
+
+
 def test_english_loads_no_catalogue():
     program = (
         "import sys\nfrom mirada.cli import main\nassert main(['train', '--help']) == 0\n"
@@ -280,7 +338,7 @@ def test_a_report_is_translated_and_its_names_and_sentences_are_not():
         page, markdown = to_html(report, {"p": "<svg/>"}), to_markdown(report)
     assert "Mejor bleu: luong con 9.0 [8.0, 9.5]; frente a classic: luong mejor (+3.0, p 0.001), a peor (" in markdown
     assert "| sistema | pesos |" in markdown
-    assert "| luong-dot | 1,234 |" in markdown
+    assert "| luong-dot | 1234 |" in markdown
     assert "| entrada | no difference found |" in markdown
     assert '<html lang="es">' in page
     assert "bleu de cada sistema" in page

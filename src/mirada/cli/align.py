@@ -103,7 +103,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--dev-gold", metavar="FILE", help="gold links of the dev pairs, to choose by (auto)")
     parser.add_argument(
-        "--units", choices=("words", "punctuation", "tokens"), default="words", help="what is linked; see below [words]"
+        "--units", choices=("words", "punctuation", "tokens"), default="words", help="what is linked; see above [words]"
     )
     parser.add_argument("--json", action="store_true", help="print links and report as JSON")
     parser.add_argument("--batch-size", type=int, default=64, help="pairs forced together [64]")

@@ -16,6 +16,7 @@ from mirada.errors import ConfigError, DataError, MiradaError
 from mirada.escape import terminal
 from mirada.files import expanded, packed, write_atomic
 from mirada.hub import located
+from mirada.messages import spoken
 
 if TYPE_CHECKING:
     from mirada.config.options import SearchConfig
@@ -256,7 +257,7 @@ def _verify(path: Path, translator: Translator) -> int:
         for number, verdict in enumerate(verdicts, start=1)
         for leaf in verdict.faults
     ]
-    lines.append(f"{'name':<24} {'values':>9}  largest difference")
+    lines.append(f"{spoken('name'):<24} {spoken('values'):>9}  {spoken('largest difference')}")
     rows = summary(verdicts)
     lines += [f"{row.name:<24} {row.values:>9,}  {row.difference:.1e}" for row in rows]
     own = worst([verdict.own for verdict in verdicts if verdict.own is not None])
@@ -265,5 +266,5 @@ def _verify(path: Path, translator: Translator) -> int:
     lines.append(
         f"{'every value agrees with' if good else 'NOT what follows from'} the weights (tolerance {TOLERANCE:g})"
     )
-    _put(None, "".join(f"{terminal(line)}\n" for line in lines).encode())
+    _put(None, "".join(f"{terminal(spoken(line))}\n" for line in lines).encode())
     return 0 if good else 1

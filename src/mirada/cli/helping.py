@@ -37,7 +37,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 def text(parser: argparse.ArgumentParser, *, everything: bool) -> str:
     """The help of a command."""
     formatter = parser._get_formatter()
-    usage = (parser.usage or "").replace("[options]", f"[{spoken('options')}]")
+    usage = (parser.usage or "").replace("[options]", f"[{spoken('options')}]").replace(", or ", f", {spoken('or')} ")
     formatter.add_usage(usage, parser._actions, parser._mutually_exclusive_groups, f"{spoken('usage')}: ")
     formatter.add_text(spoken(parser.description or ""))
     formatter.add_text(spoken(parser.epilog or ""))

@@ -29,8 +29,9 @@ class Ticker:
         if not on_terminal:
             say(line)
             return
+        line = spoken(line)
         with suppress(OSError):
-            print(f"\r{spoken(line).ljust(self._shown)}", end="", file=sys.stderr, flush=True)
+            print(f"\r{line.ljust(self._shown)}", end="", file=sys.stderr, flush=True)
         self._shown = len(line)
 
     def end(self) -> None:

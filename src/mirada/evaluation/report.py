@@ -14,6 +14,7 @@ from mirada.evaluation.lengths import buckets
 from mirada.evaluation.measurable import cannot_measure
 from mirada.evaluation.metrics import References, Statistics, best_of, resolve, statistics, total
 from mirada.evaluation.values import recall
+from mirada.messages import spoken
 
 
 @dataclass(frozen=True)
@@ -110,17 +111,23 @@ def _by_group(found: Statistics, outputs: Hypotheses) -> list[dict[str, Any]]:
 
 def to_text(report: Mapping[str, Any]) -> str:
     """Show a report as lines."""
-    over = f"{report['clusters']} clusters" if report["clusters"] else "items"
+    over = f"over {report['clusters']} clusters" if report["clusters"] else "over items"
     width = max(11, *(len(row["metric"]) + 1 for row in report["metrics"]))
-    lines = [f"{report['items']} items; 95 % intervals by bootstrap over {over}"]
+    lines = [spoken(f"{report['items']} items; 95 % intervals by bootstrap {over}")]
     lines += [f"{row['metric']:<{width}}{_figures(row)}  {row['made']}" for row in report["metrics"]]
     first = report["metrics"][0]["metric"]
-    for title, key, rows in (("source length", "length", report["by_length"]), ("group", "group", report["by_group"])):
-        lines += [f"{first} by {title}:"] if rows else []
-        lines += [f"  {row[key]:<18}{_figures(row)}  {row['count']} items" for row in rows]
+    lengths = [{**row, "part": spoken(row["length"])} for row in report["by_length"]]
+    groups = [{**row, "part": row["group"]} for row in report["by_group"]]
+    for title, rows in (("by source length:", lengths), ("by group:", groups)):
+        lines += [f"{first} {spoken(title)}"] if rows else []
+        lines += [f"  {row['part']:<18}{_figures(row)}  {_count(row)}" for row in rows]
     if report["group_mean"]:
-        lines.append(f"  mean of {len(report['by_group'])} groups  {report['group_mean']['value']:.2f}")
+        lines.append(f"  {spoken(f'mean of {len(groups)} groups')}  {report['group_mean']['value']:.2f}")
     return "\n".join(lines)
+
+
+def _count(row: Mapping[str, Any]) -> str:
+    return spoken(f"{row['count']} items")
 
 
 def _figures(row: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from mirada.explain.lines import folded, number
 from mirada.explain.record import Asked, Moment, Trace, plain
 from mirada.explain.trace import explain, log_probabilities, read_source
 from mirada.explain.walkthrough import walkthrough
+from mirada.messages import spoken
 from mirada.reference import Array
 from mirada.search.ensemble import Mode
 from mirada.translator import Translator
@@ -131,20 +132,20 @@ def ensemble_walkthrough(trace: JointTrace, names: Sequence[str], *, width: int 
     """Each member's numbers, then the mean, within `width` cells; of all steps or of one."""
     lines: list[str] = []
     for place, (name, own) in enumerate(zip(names, trace.members, strict=True), start=1):
-        lines += [*folded(f"Member {place} of {len(names)}: {terminal(name)}", width), ""]
+        lines += [*folded(spoken(f"Member {place} of {len(names)}: {terminal(name)}"), width), ""]
         lines += [walkthrough(own, width=width, step=step), ""]
-    lines += folded(f"The ensemble, output {trace.rank}: p(y_t) = {MEANS[trace.mode]}", width)
+    lines += folded(spoken(f"The ensemble, output {trace.rank}: p(y_t) = {MEANS[trace.mode]}"), width)
     for joint in trace.steps:
         if step in (None, joint.step):
             lines += _mixture(joint, width)
-    score = f"ln p = {number(trace.log_probability)}, score = {number(trace.score)}"
-    return "\n".join([*lines, "", *folded(f"Output  {terminal(trace.text)}", width), f"  {score}"])
+    score = f"ln p = {number(trace.log_probability)}, {spoken('score')} = {number(trace.score)}"
+    return "\n".join([*lines, "", *folded(f"{spoken('Output')}  {terminal(trace.text)}", width), f"  {score}"])
 
 
 def _mixture(joint: JointStep, width: int) -> Iterator[str]:
-    yield from ("", f"Step {joint.step}")
+    yield from ("", spoken(f"Step {joint.step}"))
     others = [] if any(one.id == joint.chosen.id for one in joint.top) else [joint.chosen]
     for one in (*joint.top, *others):
         mark = "▸" if one.id == joint.chosen.id else " "
-        shares = " · ".join(f"p_{m} {number(p)}" for m, p in enumerate(one.members, start=1))
-        yield from folded(f"{mark} {number(one.probability):>7} {terminal(one.token)}  from {shares}", width, indent=3)
+        shares = f"{spoken('from')} " + " · ".join(f"p_{m} {number(p)}" for m, p in enumerate(one.members, start=1))
+        yield from folded(f"{mark} {number(one.probability):>7} {terminal(one.token)}  {shares}", width, indent=3)

@@ -24,6 +24,7 @@ from mirada.explain.lines import (
     weighted_sum,
 )
 from mirada.explain.record import Moment, Named, NextToken, Trace
+from mirada.messages import spoken
 
 LABEL = 16  # most cells of a token in a table
 BEGIN = SPECIAL_TOKENS[BOS]
@@ -37,12 +38,12 @@ def walkthrough(trace: Trace, *, width: int = 80, step: int | None = None, agree
     if step is not None and not 1 <= step <= len(trace.steps):
         raise ConfigError(f"--step {step}: no such step; this output has steps 1 to {len(trace.steps)}")
     lines = list(_head(trace, width))
-    lines += folded(f"numbers by the equations in float64; {agreement}", width) if agreement else []
+    lines += folded(spoken(f"numbers by the equations in float64; {agreement}"), width) if agreement else []
     if step is not None:
         return "\n".join([*lines, *_step(trace, trace.steps[step - 1], width)])
     for title, tensors in (("Encoder", trace.encoder), ("Start", trace.start)):
         if tensors:
-            lines += ["", title, *_tensors(trace, tensors, None, width)]
+            lines += ["", spoken(title), *_tensors(trace, tensors, None, width)]
     for moment in trace.steps:
         lines += _step(trace, moment, width)
     return "\n".join([*lines, "", *_result(trace, width), *_map(trace, width)])
@@ -57,8 +58,8 @@ def compare(before: Trace, after: Trace, *, width: int = 80) -> str:
 def _summary(trace: Trace) -> list[str]:
     output = trace.output
     tokens = " ".join(map(terminal, output.tokens))
-    score = f"score {number(output.score)}, ln p {number(output.log_probability)}"
-    return [edit_name(trace.edits) if trace.edits else "unedited", terminal(output.text), tokens, score]
+    score = spoken(f"score {number(output.score)}, ln p {number(output.log_probability)}")
+    return [edit_name(trace.edits) if trace.edits else spoken("unedited"), terminal(output.text), tokens, score]
 
 
 def edit_name(edits: Edits) -> str:
@@ -74,18 +75,19 @@ def edit_name(edits: Edits) -> str:
         parts.append("no input feeding")
     if edits.drop_head:
         parts.append(f"head {edits.drop_head[0]}.{edits.drop_head[1]} dropped")
-    return ", ".join(parts)
+    return ", ".join(map(spoken, parts))
 
 
 def _head(trace: Trace, width: int) -> Iterator[str]:
     options = trace.model
     flow = [options.decoder] if options.decoder == "transformer" else [options.decoder, options.rnn_type]
     score = [f"score {options.score_name}"] if options.score_name else []
-    yield from folded(f"{', '.join([*flow, *score])}; {trace.method}, output {trace.rank}", width)
+    found = [*trace.method.split(", "), f"output {trace.rank}"]
+    yield from folded("; ".join(", ".join(map(spoken, part)) for part in ([*flow, *score], found)), width)
     if trace.edits:
-        yield from folded(f"edited: {edit_name(trace.edits)}", width)
+        yield from folded(f"{spoken('edited:')} {edit_name(trace.edits)}", width)
     for name, tokens in (*_parts(trace), ("output", list(enumerate(trace.output.tokens, 1)))):
-        yield from folded(f"{name}  " + " ".join(f"{j}:{terminal(token)}" for j, token in tokens), width)
+        yield from folded(f"{spoken(name)}  " + " ".join(f"{j}:{terminal(token)}" for j, token in tokens), width)
 
 
 def _parts(trace: Trace) -> list[tuple[str, list[tuple[int, str]]]]:
@@ -102,17 +104,17 @@ def _step(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
     t = moment.step
     yield ""
     previous, chosen = terminal(moment.previous.token), terminal(moment.chosen.token)
-    yield from folded(f"Step {t}: reads {previous}, writes {chosen}", width)
+    yield from folded(spoken(f"Step {t}: reads {previous}, writes {chosen}"), width)
     yield from _tensors(trace, moment.tensors, t, width)
     yield from _choices(trace, moment, width)
 
 
 def _tensors(trace: Trace, tensors: Named, step: int | None, width: int) -> Iterator[str]:
     for name, values in tensors.items():
-        about = describe(trace.model, name, step)
+        about = _about(trace, name, step)
         shown = about.symbol if about.symbol == about.equation else f"{about.symbol} = {about.equation}"
         if trace.edits and name.split(".")[0] == "alpha" and is_replaced(trace.edits, step or 0):
-            shown = f"{about.symbol} replaced ({trace.edits.attention})"
+            shown = f"{about.symbol} {spoken('replaced')} ({trace.edits.attention})"
         if about.axes == (UNIT,):
             if name == "c" and "alpha" in tensors:
                 shown += f" = {weighted_sum(tensors['alpha'], 'h')}"
@@ -123,6 +125,12 @@ def _tensors(trace: Trace, tensors: Named, step: int | None, width: int) -> Iter
             yield from folded(f"{shown}: {about.meaning}", width, indent=2)
             if not _is_told(trace, name, tensors):
                 yield from _rows(trace, name, tensors, about, width)
+
+
+def _about(trace: Trace, name: str, step: int | None) -> Legend:
+    """What a name means, in the language of the command."""
+    about = describe(trace.model, name, step)
+    return about._replace(meaning=spoken(about.meaning), equation=spoken(about.equation))
 
 
 def _is_told(trace: Trace, name: str, tensors: Named) -> bool:
@@ -145,8 +153,8 @@ def _rows(trace: Trace, name: str, tensors: Named, about: Legend, width: int) ->
     elif len(about.axes) == 2 and about.axes[0] == HEAD:
         yield from _heads(trace, values, about, width)
     else:
-        axes, shape = (" × ".join(map(str, part)) for part in (about.axes, values.shape))
-        yield from folded(f"({axes}: {shape}; the numbers: --format json)", width, indent=4)
+        axes, shape = (" × ".join(part) for part in (map(spoken, about.axes), map(str, values.shape)))
+        yield from folded(f"({axes}: {shape}; {spoken('the numbers: --format json')})", width, indent=4)
 
 
 def _labels(trace: Trace, width: int) -> list[str]:
@@ -168,7 +176,7 @@ def _attention(trace: Trace, alpha: np.ndarray, scores: np.ndarray | None, width
 def _heads(trace: Trace, values: np.ndarray, about: Legend, width: int) -> Iterator[str]:
     """One line a head: the vector, or the tokens with the largest numbers."""
     for head, row in enumerate(values, start=1):
-        name = f"head {head}"
+        name = spoken(f"head {head}")
         if about.axes[1] == UNIT:
             yield f"    {name}  {vector(row, width - cells(name) - 6)}"
             continue
@@ -190,7 +198,7 @@ def _choices(trace: Trace, moment: Moment, width: int) -> Iterator[str]:
     tokens = [shortened(terminal(choice.token), max(4, width // 3)) for choice in listed]
     size = max(map(cells, tokens))
     for token, choice in zip(tokens, listed, strict=True):
-        mark, given = "▸" if choice.chosen else " ", " (given)" if choice.chosen and moment.given else ""
+        mark, given = "▸" if choice.chosen else " ", f" ({spoken('given')})" if choice.chosen and moment.given else ""
         ln = f"ln p = {number(choice.log_probability)}{given}"
         yield f"   {mark} {number(choice.probability):>7} {padded(token, size)} {ln}"
         yield from folded(_sum(moment, choice), width, indent=13) if "p_gen" in moment.tensors else ()
@@ -206,9 +214,9 @@ def _sum(moment: Moment, choice: NextToken) -> str:
 def _result(trace: Trace, width: int) -> Iterator[str]:
     """The output, and its score written out."""
     output, n = trace.output, len(trace.steps)
-    yield from folded(f"Output  {terminal(output.text)}", width)
+    yield from folded(f"{spoken('Output')}  {terminal(output.text)}", width)
     if not output.finished:
-        yield from folded("the limit was reached before </s>", width, indent=2)
+        yield from folded(spoken("the limit was reached before </s>"), width, indent=2)
     terms = " + ".join(f"ln p(y_{step.step})" for step in trace.steps[:2]) + (" + …" if n > 2 else "")
     total = " ".join(
         f"{'' if place == 0 else '+ '}{number(value)}" if value > 0 or place == 0 else f"− {number(-value)}"
@@ -217,7 +225,7 @@ def _result(trace: Trace, width: int) -> Iterator[str]:
     log_p, alpha = number(output.log_probability), number(output.alpha)
     yield from folded(f"ln p = {terms} = {total} = {log_p}", width, indent=2)
     divided = f"{log_p} / ((5 + {n}) / 6)^{alpha} = {log_p} / {number(output.penalty)} = {number(output.score)}"
-    yield from folded(f"score = ln p / ((5 + n) / 6)^α = {divided}", width, indent=2)
+    yield from folded(f"{spoken('score')} = ln p / ((5 + n) / 6)^α = {divided}", width, indent=2)
 
 
 def _map(trace: Trace, width: int) -> Iterator[str]:
@@ -225,5 +233,5 @@ def _map(trace: Trace, width: int) -> Iterator[str]:
         return
     yield ""
     which = ", mean over the last layer's heads" if trace.model.decoder == "transformer" else ""
-    yield from folded(f"Attention α_tj{which}: each row a token written, darker = looked at more", width)
+    yield from folded(spoken(f"Attention α_tj{which}: each row a token written, darker = looked at more"), width)
     yield terminal_map(trace.attention, trace.output.tokens, trace.source.tokens, width=width)

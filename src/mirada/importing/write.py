@@ -54,7 +54,8 @@ def _config(found: Imported, source: Path, out: Path) -> Config:
 def _check(found: Imported, source: Path, expected: Mapping[str, Tensor]) -> None:
     """Raise ModelFolderError unless the weights are those of the options and the vocabularies."""
     for name in sorted(set(expected) ^ set(found.weights)):
-        raise ModelFolderError(f"{source}: the weights {name} are {'missing' if name in expected else 'too many'}")
+        fault = "are missing" if name in expected else "are too many"
+        raise ModelFolderError(f"{source}: the weights {name} {fault}")
     for name, tensor in found.weights.items():
         if tensor.shape != expected[name].shape:
             raise ModelFolderError(

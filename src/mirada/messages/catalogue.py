@@ -21,6 +21,9 @@ COMMAND = re.compile(r" +(?:(?:mirada|echo|python|torchrun|-+[a-z]).*?(?:  # |$)
 DEFAULT = re.compile(r"(.+?) \[([^\[\]]*)\]", re.DOTALL)
 SEAM = re.compile(r"(?<=: )|(?=; )|(?= \()|(?<=\()|(?=, )|(?<=, )")
 SEVERAL = re.compile(r"(; |(?<=\)), )")
+THOUSANDS = re.compile(r"(\d{1,3}(?:,\d{3})+)(\.\d+)?")
+PERCENT = re.compile(r"\d+(?:\.\d+)?%")
+FIXED = "\u00a0"  # a blank at which no line is broken
 WIDTH = 118
 
 
@@ -38,6 +41,8 @@ class Catalogue:
 
     def _unit(self, text: str) -> str:
         core = one_line(text)
+        if THOUSANDS.fullmatch(core):
+            return numeral(core)
         found = self._phrase(core) or self._row(core) or self._tail(core)
         if found is None:
             return text
@@ -65,7 +70,9 @@ class Catalogue:
     def _inner(self, text: str) -> str:
         """What stands in a place: names, numbers and quotations as they are, messages translated."""
         core = text.strip()
-        if " " not in core or (core[0] in "'\"" and core[-1] == core[0]):
+        if " " not in core:
+            return text.replace(core, numeral(core))
+        if core[0] in "'\"" and core[-1] == core[0]:
             return text
         found = self._row(core) or self._phrase(core) or self._tail(core)
         return text if found is None else text.replace(core, found)
@@ -77,6 +84,13 @@ class Catalogue:
         if len(parts) == 1 or None in found:
             return None
         return "".join(map(str, itertools.chain.from_iterable(itertools.zip_longest(found, parts[1::2], fillvalue=""))))
+
+
+def numeral(text: str) -> str:
+    """A number as Spanish has it: thousands by blanks where there are five digits or more, a blank before a percent."""
+    if found := THOUSANDS.fullmatch(text):
+        return found[1].replace(",", FIXED if len(found[1]) > len("9,999") else "") + (found[2] or "")
+    return text.replace("%", f"{FIXED}%") if PERCENT.fullmatch(text) else text
 
 
 def parted(text: str, literals: list[str]) -> list[str] | None:

@@ -9,7 +9,7 @@ export const own = {
   },
   es: {
     here: "Todo se calcula en esta página: lo que escribes nunca sale de tu dispositivo.", loading: "Se está leyendo el modelo …", ready: "", part: "Parte", broken: "Este navegador no puede ejecutar el modelo: ",
-    missing: "No se pueden leer los archivos del modelo: ", noattention: "Este sistema no tiene atención: todo lo que sabe de la frase es un vector.", file: "Esta página necesita un servidor web, como python -m http.server: los navegadores no ejecutan modelos desde un archivo.",
+    missing: "No se pueden leer los archivos del modelo: ", noattention: "Este sistema no tiene atención: todo lo que sabe de la oración es un vector.", file: "Esta página necesita un servidor web, como python -m http.server: los navegadores no ejecutan modelos desde un archivo.",
   },
 };
 
