@@ -18,16 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, CATALOGUE = ROOT / "src/mirada", ROOT / "src/mirada/messages/es.po"
 WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]*\s[^A-Za-z]*[A-Za-z]{2,}")
 FIELD = re.compile(r"\{\w*(?::[^{}]*)?\}")  # of str.format
-# Rooms whose strings are data, pages, equations or HTTP answers; of their errors only those a command can meet.
-SILENT = (
-    "corpora",
-    "card",
-    "explain.figure",
-    "explain.record",
-    "explain.page",
-)
-SILENT += ("reference", "models", "fast", "kernels", "study.report.html", "devices", "evaluation.metrics")
-SILENT += ("evaluation.values", "serving", "explain.heatmap")
+# Rooms whose strings are data, pages or names of fonts: of theirs only errors and what is said or warned of.
+SILENT = ("corpora", "card", "explain.figure", "explain.record", "explain.page", "explain.heatmap", "reference")
+SILENT += ("kernels", "study.report.html", "devices", "evaluation.metrics", "evaluation.values", "serving")
 # What only a programmer meets, whose Python speaks English.
 MUTE = ("__init__", "messages", "models", "fast", "notebook")
 # Not said: what libraries are asked for or searched for, usage lines, names one after the other.
@@ -56,7 +49,7 @@ def template(node: ast.expr) -> str | None:
 
 
 def strings(node: ast.AST, *, only_errors: bool) -> Iterator[str]:
-    """The templates below a node, docstrings left out; with `only_errors` those of raise statements."""
+    """The templates below a node, docstrings left out; with `only_errors` those of errors and of what is said."""
     if isinstance(node, ast.expr) and (found := template(node)) is not None and not only_errors:
         yield found
         values = [part for part in ast.walk(node) if isinstance(part, ast.FormattedValue)]
@@ -65,7 +58,13 @@ def strings(node: ast.AST, *, only_errors: bool) -> Iterator[str]:
         return
     for child in ast.iter_child_nodes(node):
         if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
-            yield from strings(child, only_errors=only_errors and not isinstance(child, ast.Raise))
+            yield from strings(child, only_errors=only_errors and not speaks(child))
+
+
+def speaks(node: ast.AST) -> bool:
+    """Whether a node is an error, or tells something."""
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return isinstance(node, ast.Raise) or name in ("say", "warn") or name.endswith("Error")
 
 
 def numbered(text: str) -> str:

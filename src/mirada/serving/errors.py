@@ -22,8 +22,11 @@ class RetiredError(Exception):
 
 def full(waiting: int, size: int) -> RefusedError:
     """The queue of a model is full."""
-    message = f"the queue is full ({waiting} of {size} texts wait for this model); try again in a second"
-    return RefusedError(503, message, headers={"Retry-After": "1"})
+    return RefusedError(
+        503,
+        f"the queue is full ({waiting} of {size} texts wait for this model); try again in a second",
+        headers={"Retry-After": "1"},
+    )
 
 
 def too_late(seconds: float) -> RefusedError:
