@@ -52,7 +52,7 @@ def choose_tokens(lines: Sequence[str], dev: Sequence[str] | None = None) -> Cho
     """The kind of tokens for lines of training, with the reason in words; `dev` tells whether new words come up."""
     words = measure(lines, dev)
     about = f"{words.types:,} different words, each seen {words.each:,.1f} times"
-    known = f"{1 - words.unseen:.1%} of {'dev' if dev else 'new'} words known"
+    known = f"{1 - words.unseen:.1%} of {'dev words' if dev else 'new words'} known"
     closed = words.types <= SYMBOL_TYPES and words.unseen <= UNSEEN
     if words.features >= 0.5:
         return Choice("features", f"{words.features:.0%} of the lines are features joined by semicolons")

@@ -165,7 +165,8 @@ def required_files(config: DataConfig, what: str) -> Files:
     """Find the files of the pairs; raises ConfigError if there are none."""
     if files := chosen_files(config):
         return files
-    raise ConfigError(f"no {what} pairs: give them as src and tgt, or tsv, or jsonl, or dataset")
+    wanted = f"{what} pairs"
+    raise ConfigError(f"no {wanted}: give them as src and tgt, or tsv, or jsonl, or dataset")
 
 
 def read_files(files: Files, config: DataConfig) -> Corpus:

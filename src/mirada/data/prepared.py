@@ -146,7 +146,7 @@ def _check_sizes(folder: Path, manifest: Manifest) -> None:
         for path, size in ((texts_path(folder, number), shard.text_bytes), (ids_path(folder, number), shard.id_bytes)):
             found = path.stat().st_size if path.is_file() else None
             if found != size:
-                said = "missing" if found is None else f"{found:,} bytes, expected {size:,}"
+                said = "not there" if found is None else f"{found:,} bytes, expected {size:,}"
                 raise DataError(f"{path}: {said}; {AGAIN}")
 
 

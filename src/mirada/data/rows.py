@@ -127,8 +127,8 @@ def texts_under(record: dict[str, object], key: str, where: str) -> list[str]:
     items: list[object] = value if isinstance(value, list) else [value]
     for item in items:
         if not isinstance(item, str):
-            inside = "a list with " if isinstance(value, list) else ""
-            raise DataError(f"{where}: key {key!r} holds {inside}{_json_kind(item)}, expected text")
+            held = f"a list with {_json_kind(item)}" if isinstance(value, list) else _json_kind(item)
+            raise DataError(f"{where}: key {key!r} holds {held}, expected text")
         if half := SURROGATE.search(item):
             code = ord(half[0])
             raise DataError(f"{where}: key {key!r} holds half a surrogate pair (\\u{code:04x}), which is no text")

@@ -213,8 +213,8 @@ def _check_weights(folder: Path, expected: Mapping[str, Tensor], found: Mapping[
     missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or extra:
         names = ", ".join(name[:80] for name in (missing or extra)[:3])
-        what = "lacks" if missing else "has the unknown"
-        raise ModelFolderError(f"{where}: {what} weights {names}; it does not belong to this {CONFIG}")
+        fault = f"lacks weights {names}" if missing else f"has the unknown weights {names}"
+        raise ModelFolderError(f"{where}: {fault}; it does not belong to this {CONFIG}")
     for name, parameter in expected.items():
         if parameter.shape != found[name].shape:
             raise ModelFolderError(

@@ -26,9 +26,9 @@ def lengths_finding(results: Results) -> str:
     if weak := _hardly_learned(results):
         return weak
     classic, attention = results["systems"]
-    metric = results["metric"]
+    metric, near = results["metric"], f"{results['near']} {results['unit']}"
     return (
-        f"From sources of up to {results['near']} {results['unit']} to those of {results['far']} to "
+        f"From sources of up to {near} to those of {results['far']} to "
         f"{results['limit']}, {metric} goes with {classic['name']} from {_span(classic['short'])} to "
         f"{_span(classic['long'])} and {attention['name']} from {_span(attention['short'])} to "
         f"{_span(attention['long'])}: {_lengths_verdict(results)}."

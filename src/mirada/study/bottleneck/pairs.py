@@ -36,14 +36,15 @@ def split_pairs(request: BottleneckRequest) -> tuple[items.Pairs, int]:
         given = read_files(files, test)
     kept = [_within(corpus, unit, 0, limit) for corpus in (train, dev)]
     both = [_within(given, unit, 0, limit), _within(given, unit, limit + 1, 2 * limit)]
-    for corpus, what in zip((*kept, *both), ("training", "dev", "short test", "long test"), strict=True):
+    within, beyond = f"{limit} {unit}", f"{2 * limit} {unit}"
+    for corpus, what in zip((*kept, *both), ("training pairs", "dev pairs", "short test pairs", "long test pairs"), strict=True):
         if not len(corpus):
             raise DataError(
-                f"no {what} pairs with the lengths wanted (up to {limit}, and to {2 * limit} {unit}); change --length"
+                f"no {what} with the lengths wanted (up to {limit}, and to {beyond}); change --length"
             )
     joined = _join([_first(corpus, settings.tested) for corpus in both])
     _check_kinds(joined, unit, bounds(limit))
-    notes = (f"trained on {len(kept[0])} of {len(train)} pairs: those whose source has at most {limit} {unit}",)
+    notes = (f"trained on {len(kept[0])} of {len(train)} pairs: those whose source has at most {within}",)
     return items.Pairs(kept[0], kept[1], joined, notes), limit
 
 
@@ -51,11 +52,10 @@ def _check_kinds(test: Corpus, unit: str, wanted: Bounds) -> None:
     """Raise DataError where what is to be compared is not there."""
     sizes = [len(source.split()) if unit == "words" else len(source) for source in test.sources]
     kinds = {_kind(size, wanted) for size in sizes}
-    for kind, what in (("near", f"up to {wanted.near}"), ("far", f"{wanted.far} to {wanted.limit}")):
+    for kind, what in (("near", f"up to {wanted.near}"), ("far", f"{wanted.far}–{wanted.limit}")):
         if kind not in kinds:
-            raise DataError(
-                f"no test pairs whose source has {what} {unit}; change --length, or give --test-src, --test-tgt"
-            )
+            size = f"{what} {unit}"
+            raise DataError(f"no test pairs whose source has {size}; change --length, or give --test-src, --test-tgt")
 
 
 def small_world(settings: Settings, limit: int) -> items.Pairs:

@@ -47,7 +47,8 @@ def _has_numbers(part: Results) -> bool:
 def _lengths(part: Results) -> list[Block]:
     systems, metric, unit = part["systems"], part["metric"], part["unit"]
     plot = length_plot(systems, metric, unit)
-    caption = f"{plot.caption}; training saw sources of at most {part['limit']} {unit}"
+    most, how = f"{part['limit']} {unit}", f"in {unit}"
+    caption = f"{plot.caption}; training saw sources of at most {most}"
     labels = [bucket["label"] for bucket in systems[0]["by_length"]]
     counts = [str(bucket["count"]) for bucket in systems[0]["by_length"]]
     rows = [["test items", *counts]]
@@ -63,11 +64,11 @@ def _lengths(part: Results) -> list[Block]:
         ]
         for row in systems
     ]
-    spans = f"{part['far']} to {part['limit']}", f"above {part['limit']}"
+    spans = f"{part['far']}–{part['limit']}", f"above {part['limit']}"
     header = ["system", f"up to {part['near']}", spans[0], "change", spans[1]]
     return [
         plot._replace(name="lengths", caption=caption),
-        Grid(f"{metric} by source length in {unit}, with 95 % intervals over items", ["length", *labels], rows),
+        Grid(f"{metric} by source length {how}, with 95 % intervals over items", ["length", *labels], rows),
         Grid(
             f"{metric} on short sources and on long ones, both as training saw them, and on longer ones", header, sides
         ),

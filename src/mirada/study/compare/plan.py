@@ -194,7 +194,9 @@ def _plan(request: ComparisonRequest, systems: tuple[System, ...], shared: Share
     if baseline not in names:
         raise ConfigError(f"baseline {baseline!r} is none of the systems; choose one of {', '.join(names)}")
     search = SearchConfig.model_validate(shared.values.get("search", {}))
-    how = "sampled" if search.sample else "greedy" if search.beam_size == 1 else f"beam {search.beam_size}"
+    how = (
+        "random samples" if search.sample else "greedy search" if search.beam_size == 1 else f"beam {search.beam_size}"
+    )
     conditions = {**shared.conditions, "search": f"{how}, α {search.alpha:g}, {request.batch_size} sentences together"}
     if request.engine.kind != "local":
         conditions["runs"] = f"several at once (engine {request.engine.kind}): times and speeds are of shared machines"

@@ -176,11 +176,12 @@ def _length_blocks(results: Results) -> list[Block]:
     if not systems:
         return []
     metric, unit = results["metrics"][0], results["length_unit"]
+    how = f"in {unit}"
     labels = [bucket["label"] for bucket in systems[0]["by_length"]]
     counts = [str(bucket["count"]) for bucket in systems[0]["by_length"]]
     rows = [["test items", *counts]]
     rows += [[system["name"], *(_bucket(bucket) for bucket in system["by_length"])] for system in systems]
-    table = Grid(f"{metric} by source length in {unit}, with 95 % intervals", ["length", *labels], rows)
+    table = Grid(f"{metric} by source length {how}, with 95 % intervals", ["length", *labels], rows)
     return [length_plot(systems, metric, unit), table]
 
 
@@ -194,9 +195,10 @@ def length_plot(systems: Sequence[Mapping[str, Any]], metric: str, unit: str) ->
         )
         for system in systems
     ]
+    how = f"in {unit}"
     labels = [f"{bucket['label']}\nn = {bucket['count']}" for bucket in systems[0]["by_length"]]
     caption = f"{metric} by source length; bands are 95 % intervals over the items of a bucket"
-    return Plot("by-length", caption, f"source length in {unit}", metric, series, labels)
+    return Plot("by-length", caption, f"source length {how}", metric, series, labels)
 
 
 def _bucket(bucket: Mapping[str, Any]) -> str:
