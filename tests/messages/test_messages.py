@@ -205,6 +205,15 @@ def test_the_list_of_commands_is_in_spanish():
     assert mirada("--lang", "es").output == works("--help", "--lang", "es").output
 
 
+FAULTY = {
+    "empty.tsv": b"",
+    "latin.tsv": b"a\xff\tb\n",
+    "two.txt": b"a\nb\n",
+    "one.txt": b"a\n",
+    "list.jsonl": b'{"source": [1], "target": "a"}\n',
+}
+
+
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
@@ -233,7 +242,28 @@ def test_the_list_of_commands_is_in_spanish():
         ),
         ("explain none hola --step x", "argumento --step: no es un número entero: 'x'; véase `mirada explain --help`"),
         ("train --tsv . --model-dir m", ".: es un directorio, se esperaba un archivo"),
-        ("evaluate --hyp h --ref r --metrics blue", "métrica desconocida 'blue' (válidas: "),
+        (
+            "evaluate --hyp two.txt --ref two.txt --metrics blue",
+            "métrica desconocida 'blue'; ¿querías decir 'bleu'? (válidas: ",
+        ),
+        ("train --tsv empty.tsv --model-dir m", "empty.tsv: vacío"),
+        ("train --tsv latin.tsv --model-dir m", "latin.tsv:1: el byte 0xff en la columna 2 no es UTF-8; convierte el "),
+        (
+            "train --src two.txt --tgt one.txt --model-dir m",
+            "two.txt tiene 2 líneas, pero one.txt tiene 1; la línea 2 es ",
+        ),
+        (
+            "train --src two.txt --model-dir m",
+            "src sin tgt; indica los pares como src y tgt, o tsv, o jsonl, o dataset",
+        ),
+        (
+            "train --jsonl list.jsonl --model-dir m",
+            "list.jsonl:1: la clave 'source' contiene una lista con un número; se ",
+        ),
+        (
+            "train --decoder transformer --rnn-type gru",
+            "options: rnn_type gru no hace nada con decoder transformer; es para ",
+        ),
         ("train --learning-rate fast", "options: training.learning_rate: debe ser un número (es 'fast')"),
         ("train --lang de", "argumento --lang: opción no válida: 'de' (elige entre "),
     ],
@@ -241,6 +271,8 @@ def test_the_list_of_commands_is_in_spanish():
 def test_a_mistake_is_told_in_spanish(line, answer, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LC_ALL", "es_ES.UTF-8")
+    for name, content in FAULTY.items():
+        Path(name).write_bytes(content)
     assert refusal(*line.split()).startswith(answer)
 
 
@@ -285,12 +317,8 @@ def test_a_quality_report_is_in_spanish(tmp_path):
     lines = works("evaluate", *files, f"--groups={tmp_path / 'groups'}", "--metrics", "exact", "--lang", "es").lines
     assert lines[0] == "2 casos; intervalos del 95 % por bootstrap sobre los casos"
     assert [line for line in lines if line.endswith(":")] == ["exact por longitud de la entrada:", "exact por grupo:"]
-    assert [line.split("  ")[1] for line in lines if line.endswith("  1 casos")] == [
-        "2 palabras",
-        "3 palabras",
-        "group",
-        "items",
-    ]
+    assert [line.split()[:2] for line in lines if line.endswith("  2 casos")] == [["1–5", "palabras"]]
+    assert [line.split()[0] for line in lines if line.endswith("  1 casos")] == ["group", "items"]
     assert lines[-1] == "  media de 2 grupos  50.00"
 
 
@@ -298,7 +326,7 @@ def test_a_quality_report_is_in_spanish(tmp_path):
 def test_an_explanation_is_in_spanish(name):
     line = ("explain", ROOT / "docs/models" / name, "Hugo is strong.")
     text = works(*line, "--lang", "es").output
-    assert re.findall(r"\b(?:the|of|with|each|heads?|over|reads|writes|step|source|output|by|as)\b", text) == []
+    assert re.findall(r"\b(?:the|of|with|each|heads?|over|reads|writes|step|source|output|search)\b", text) == []
     assert "\nPaso 1: lee <s>, escribe " in text
     assert len(text.split("\n")) >= len(works(*line, "--lang", "en").output.split("\n")) - 1
 

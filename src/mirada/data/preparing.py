@@ -60,7 +60,7 @@ class Choices(NamedTuple):
         named = [(f"source part {n}" if several else "source", own) for n, own in enumerate(self.source, start=1)]
         named.append(("target", self.target))
         told = [
-            f"{name} tokens: {own.kind} ({own.reason}); --{name.split()[0]}-tokenizer says otherwise"
+            f"{f'{name} tokens'}: {own.kind} ({own.reason}); --{name.split()[0]}-tokenizer says otherwise"
             for name, own in named
             if own.reason
         ]
@@ -250,12 +250,13 @@ def too_long(data: DataConfig, corpus: Corpus, kept_and_cut: tuple[int, int], wh
         raise DataError(f"{corpus.name}: every pair has more than max_length {most} tokens on a side; {remedy(data)}")
     notes = []
     if gone:
-        text = f"{gone} {what} pairs have more than max_length {most} tokens and are left out"
+        text = f"{gone} {f'{what} pairs'} have more than max_length {most} tokens and are left out"
         many = gone > MANY_LEFT_OUT * len(corpus)
         notes.append(f"warning: {text}, {gone / len(corpus):.1%} of them all; {remedy(data)}" if many else text)
     if cut:
-        ends = {"first": "first", "last": "last"}.get(data.truncate_source, "first and last")
-        notes.append(f"{cut} {what} sources are cut to their {ends} {most} tokens (truncate_source)")
+        ends = {"first": f"their first {most} tokens", "last": f"their last {most} tokens"}
+        kept_part = ends.get(data.truncate_source, f"their first and last {most} tokens")
+        notes.append(f"{cut} {f'{what} sources'} are cut to {kept_part} (truncate_source)")
     return notes
 
 
@@ -272,14 +273,15 @@ def _skipped(corpus: Corpus) -> str:
 
 
 def _unknown(side: str, rows: Sequence[Sequence[int]], name: str) -> str:
+    tokens = f"{side} tokens"
     total = sum(len(row) - row.count(EOS) for row in rows)
     unknown = sum(row.count(UNK) for row in rows)
     if unknown > 0.5 * total:
         raise DataError(
-            f"{name}: {unknown} of {total} {side} tokens are not in the vocabulary; is it the same language, "
+            f"{name}: {unknown} of {total} {tokens} are not in the vocabulary; is it the same language, "
             "script and column as the training data?"
         )
-    return f"{name}: {unknown / total:.1%} of {side} tokens are unknown" if unknown > 0.001 * total else ""
+    return f"{name}: {unknown / total:.1%} of {tokens} are unknown" if unknown > 0.001 * total else ""
 
 
 def fingerprint(corpora: Corpora) -> str:

@@ -19,7 +19,7 @@ QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 # What stands before the words of an indented line: a command and its arguments, or a name in a list.
 COMMAND = re.compile(r" +(?:(?:mirada|echo|python|torchrun|-+[a-z]).*?(?:  # |$)|\S+ {2,}(?=\S))")
 DEFAULT = re.compile(r"(.+?) \[([^\[\]]*)\]", re.DOTALL)
-SEAM = re.compile(r"(?<=: )|(?=; )|(?= \()|(?<=\()|(?=, )|(?<=, )")
+SEAM = re.compile(r"(?<=: )|(?=; )|(?<=; )|(?= \()|(?<=\()|(?=, )|(?<=, )")
 SEVERAL = re.compile(r"(; |(?<=\)), )")
 THOUSANDS = re.compile(r"(\d{1,3}(?:,\d{3})+)(\.\d+)?")
 PERCENT = re.compile(r"\d+(?:\.\d+)?%")
@@ -63,7 +63,7 @@ class Catalogue:
         for seam in SEAM.finditer(text):
             head, tail = text[: seam.start()], text[seam.start() :]
             core = tail.strip()
-            if (found := self._phrase(core)) is not None:
+            if (found := self._phrase(core) or self._row(core)) is not None:
                 return self._inner(head) + tail[: len(tail) - len(tail.lstrip())] + found
         return None
 

@@ -37,11 +37,11 @@ def split_pairs(request: BottleneckRequest) -> tuple[items.Pairs, int]:
     kept = [_within(corpus, unit, 0, limit) for corpus in (train, dev)]
     both = [_within(given, unit, 0, limit), _within(given, unit, limit + 1, 2 * limit)]
     within, beyond = f"{limit} {unit}", f"{2 * limit} {unit}"
-    for corpus, what in zip((*kept, *both), ("training pairs", "dev pairs", "short test pairs", "long test pairs"), strict=True):
+    for corpus, what in zip(
+        (*kept, *both), ("training pairs", "dev pairs", "short test pairs", "long test pairs"), strict=True
+    ):
         if not len(corpus):
-            raise DataError(
-                f"no {what} with the lengths wanted (up to {limit}, and to {beyond}); change --length"
-            )
+            raise DataError(f"no {what} with the lengths wanted (up to {limit}, and to {beyond}); change --length")
     joined = _join([_first(corpus, settings.tested) for corpus in both])
     _check_kinds(joined, unit, bounds(limit))
     notes = (f"trained on {len(kept[0])} of {len(train)} pairs: those whose source has at most {within}",)
