@@ -16,7 +16,7 @@ from mirada.messages.catalogue import entries, one_line, units
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, CATALOGUE = ROOT / "src/mirada", ROOT / "src/mirada/messages/es.po"
-WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]*\s[^A-Za-z]*[A-Za-z]{2,}")
+WORDS = re.compile(r"[A-Za-z]{2,}.*\s.*[A-Za-z]{2,}")
 FIELD = re.compile(r"\{\w*(?::[^{}]*)?\}")  # of str.format
 # Rooms whose strings are data, pages or names of fonts: of theirs only errors and what is said or warned of.
 SILENT = ("corpora", "card", "explain.figure", "explain.record", "explain.page", "explain.heatmap", "reference")
@@ -25,8 +25,8 @@ SILENT += ("kernels", "study.report.html", "devices", "evaluation.metrics", "eva
 MUTE = ("__init__", "messages", "models", "fast", "notebook")
 # Not said: what libraries are asked for or searched for, usage lines, names one after the other.
 CODE = re.compile(
-    r"https?:|int \||mirada |not large enough$|failed to map|value error,$|annot allocate|out of memory$|help quiet|"
-    r"vocab-size copy|beam-size n-best|quick format|a mirada model|how are you|vaswani et al",
+    r"https?:|int \||mirada |not large enough$|\[→cell|exp\([eu]|failed to map|value error,$|annot allocate|"
+    r"out of memory$|help quiet|vocab-size copy|beam-size n-best|quick format|a mirada model|how are you|vaswani et al",
     re.I,
 )
 HEAD = 'msgid ""\nmsgstr "Language: es\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
@@ -52,9 +52,10 @@ def strings(node: ast.AST, *, only_errors: bool) -> Iterator[str]:
     """The templates below a node, docstrings left out; with `only_errors` those of errors and of what is said."""
     if isinstance(node, ast.expr) and (found := template(node)) is not None and not only_errors:
         yield found
-        values = [part for part in ast.walk(node) if isinstance(part, ast.FormattedValue)]
-        for part in values:  # strings within the places of a string
-            yield from strings(part.value, only_errors=False)
+        for part in ast.walk(node):  # strings within the places of a string
+            if isinstance(part, ast.FormattedValue | ast.IfExp):
+                for child in ast.iter_child_nodes(part):
+                    yield from strings(child, only_errors=False)
         return
     for child in ast.iter_child_nodes(node):
         if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):

@@ -52,17 +52,20 @@ def choose_tokens(lines: Sequence[str], dev: Sequence[str] | None = None) -> Cho
     """The kind of tokens for lines of training, with the reason in words; `dev` tells whether new words come up."""
     words = measure(lines, dev)
     about = f"{words.types:,} different words, each seen {words.each:,.1f} times"
-    known = f"{1 - words.unseen:.1%} of {'dev words' if dev else 'new words'} known"
+    asked = "dev words" if dev else "new words"
+    known = (
+        f"{words.types:,} different words, each seen {words.each:,.1f} times, {1 - words.unseen:.1%} of {asked} known"
+    )
     closed = words.types <= SYMBOL_TYPES and words.unseen <= UNSEEN
     if words.features >= 0.5:
         return Choice("features", f"{words.features:.0%} of the lines are features joined by semicolons")
     if words.a_line <= SHORT_LINE or (words.a_line <= 1.5 * SHORT_LINE and words.each < 3):
         if closed and words.each >= OFTEN_ALONE:
             return Choice("word", f"single words out of a closed set: {about}")
-        return Choice("char", f"{words.a_line:.1f} words a line: {about}, {known}")
+        return Choice("char", f"{words.a_line:.1f} words a line: {known}")
     if words.attached < 0.1 and words.each >= OFTEN and (closed or words.short > 0.8):
-        return Choice("word", f"sequences of symbols out of a closed set: {about}, {known}")
-    return Choice("bpe", f"text: {words.a_line:.1f} words a line, {about}, {known}")
+        return Choice("word", f"sequences of symbols out of a closed set: {known}")
+    return Choice("bpe", f"text: {words.a_line:.1f} words a line, {known}")
 
 
 def measure(lines: Sequence[str], dev: Sequence[str] | None = None) -> Words:
