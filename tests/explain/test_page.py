@@ -16,8 +16,10 @@ from mirada.config.options import SearchConfig
 from mirada.explain.legend import legend
 from mirada.explain.page import MODULES, embeddable, page, script, static
 from mirada.explain.trace import plain, trace
+from mirada.messages import speaking, spoken
 from mirada.translator import load
 
+ENGLISH = r"\b(the|of|where|over|each|with|what|all|source|output|state|scores|weights|head|is)\b"
 WORDS = static().joinpath("words.js").read_text(encoding="utf-8")
 
 
@@ -99,3 +101,5 @@ def test_every_meaning_and_phrase_has_its_spanish(options):
             rest = rest.replace(phrase, "")
         left = set(re.findall(r"(?<![\w_{])[a-z]{4,}", rest)) - {"tanh", "softmax", "maxout", "cell"}
         assert left == set(), (name, entry.equation)
+        with speaking("es"):
+            assert not re.search(ENGLISH, f"{spoken(entry.meaning)} {spoken(entry.equation)}"), name
