@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import yaml
@@ -27,10 +28,12 @@ import yaml
 from benchmarks import job_files
 from benchmarks.job_report import to_page
 from benchmarks.machine import facts
+from mirada.files import write_text
 
 HERE = Path(__file__).parent
 RECIPES, ROWS, PAGE = HERE / "recipes", HERE.parent / "docs" / "jobs.jsonl", HERE.parent / "docs" / "jobs.md"
 COLUMNS = ("plain", "tuned")
+KEPT = ("items", "clusters", "group_mean")  # of a report, beside its metrics
 Recipe = dict[str, Any]
 Row = dict[str, Any]
 
@@ -78,6 +81,18 @@ def read_rows(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
+def add_row(path: Path, row: Row) -> None:
+    """Write a row after the others."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Write all rows again, after one of them has been read more into."""
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
 def run(recipe: Recipe, given: argparse.Namespace) -> None:
     """Make the files, train, measure, and add a row; raises SystemExit for what goes wrong."""
     work = given.work / recipe["name"]
@@ -91,11 +106,8 @@ def run(recipe: Recipe, given: argparse.Namespace) -> None:
     spent = {"minutes": (time.monotonic() - start) / 60, "cpu_minutes": (processor_seconds() - busy) / 60}
     row: Row = {"job": recipe["name"], "column": given.column, "command": command}
     row |= {name: round(minutes, 1) for name, minutes in spent.items()}
-    row["dev"] = evaluate(recipe, given.column, "dev", work)
-    row |= {"when": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(), "machine": machine()}
-    given.rows.parent.mkdir(parents=True, exist_ok=True)
-    with given.rows.open("a", encoding="utf-8", newline="\n") as file:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    row |= {"dev": evaluate(recipe, given.column, "dev", work), **made()}
+    add_row(given.rows, row)
     shown = {one["metric"]: round(one["value"], 2) for one in row["dev"]["metrics"]}
     print(f"{recipe['name']} {given.column}: dev {shown}, {row['minutes']} minutes", flush=True)
 
@@ -109,8 +121,7 @@ def test(recipe: Recipe, given: argparse.Namespace) -> None:
     if not own:
         raise SystemExit(f"{name}: not run yet")
     own[-1]["test"] = evaluate(recipe, given.column, "test", given.work / recipe["name"])
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    given.rows.write_text("".join(lines), encoding="utf-8", newline="\n")
+    write_rows(given.rows, rows)
     print(f"{name}: test read", flush=True)
 
 
@@ -127,12 +138,13 @@ def make_files(recipe: Recipe, data: Path, work: Path) -> None:
 def mirada(work: Path, command: str, *, log: Path | None = None) -> str:
     """Run a command in the job's folder as its user would; raises SystemExit with what it said if it fails."""
     line = [sys.executable, "-P", "-m", "mirada", *shlex.split(command)]
-    done = subprocess.run(line, cwd=work, capture_output=True, text=True, check=False, env=environment())
-    if log:
-        log.write_text(done.stderr, encoding="utf-8")
-    if done.returncode:
-        raise SystemExit(f"mirada {command}: exit code {done.returncode}\n{done.stderr}")
-    return done.stdout
+    with log.open("a+b") if log else TemporaryFile() as errors:
+        begun = errors.tell()
+        done = subprocess.run(line, cwd=work, stdout=subprocess.PIPE, stderr=errors, check=False, env=environment())
+        if done.returncode:
+            errors.seek(begun)
+            raise SystemExit(f"mirada {command}: exit code {done.returncode}\n{errors.read().decode()}")
+    return done.stdout.decode()
 
 
 def environment() -> dict[str, str]:
@@ -141,18 +153,22 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def evaluate(recipe: Recipe, column: str, part: str, work: Path) -> dict[str, Any]:
-    """Measure a model on dev or test; the recipe's command has {part} where the split's name stands."""
+def evaluate(recipe: Recipe, models: str, part: str, work: Path, *, keep: Sequence[str] = KEPT) -> dict[str, Any]:
+    """Measure a model, or several as one, on a part; the recipe's command has {part} where the part's name stands."""
     command = recipe["evaluate"].format(part=part)
-    found: dict[str, Any] = json.loads(mirada(work, f"evaluate {column} {command} --json"))
-    kept = {key: found[key] for key in ("items", "clusters", "group_mean") if found.get(key)}
-    return {**kept, "metrics": found["metrics"]}
+    found: dict[str, Any] = json.loads(mirada(work, f"evaluate {models} {command} --json"))
+    return {**{key: found[key] for key in keep if found.get(key)}, "metrics": found["metrics"]}
 
 
 def processor_seconds() -> float:
     """Seconds of the processor that the commands run so far have used."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def made() -> Row:
+    """When, by which commit, on what."""
+    return {"when": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(), "machine": machine()}
 
 
 def commit() -> str:
