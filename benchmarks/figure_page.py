@@ -18,7 +18,7 @@ and the recipes in `recipes/`. One command, which fetches nothing, repeats a row
 
 ```
 python -m benchmarks.figures run NAME --seeds 1,2,3 --ensemble --data FOLDER --rows mine.jsonl
-python -m benchmarks.figures test NAME --work runs/figures --rows mine.jsonl
+python -m benchmarks.figures test NAME --rows mine.jsonl
 ```
 
 Dev chooses recipe and model; a test set is read once. Figures are means over the seeds; an interval is 95 % bootstrap
