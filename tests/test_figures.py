@@ -36,8 +36,8 @@ EVERY = figures.load()
 NAMES = [figure["name"] for figure in EVERY]
 DATA = Path(os.environ.get("MIRADA_DATA", "shared/data"))
 LETTERS = "\u1112\u1161\u11ab\u1100\u1173\u11af"  # of 한글
-# Words of Multi30k's tokenised files, from the set's README. Those of train are equal too in English and German (377,534
-# and 360,706); sacremoses makes 14 fewer of French in train (409,845) and 1 fewer in dev.
+# Words of Multi30k's tokenised files, from the set's README. Those of train are equal too in English and German
+# (377,534 and 360,706); sacremoses makes 14 fewer of French in train (409,845) and 1 fewer in dev.
 WORDS = {
     "dev": {"en": 13_308, "de": 12_828},
     "test_2016": {"en": 12_968, "de": 12_103, "fr": 13_988},
