@@ -157,19 +157,21 @@ def measured_lines(name: str, part: str, found: Sequence[Mapping[str, Any]]) -> 
     lines = []
     for place, one in enumerate(found[0]["metrics"] if found else []):
         several = [model["metrics"][place] for model in found]
-        center, low, high = (mean(other[key] for other in several) for key in ("value", "low", "high"))
-        values = ", ".join(f"{other['value']:.2f}" for other in several) if len(several) > 1 else ""
+        values, low, high = ([other[key] for other in several] for key in ("value", "low", "high"))
         signature = one["made"].replace("|", "\\|")
-        what = f"{part}, {found[0]['items']} items"
-        lines.append(
-            f"| {name} | {what} | {one['metric']} | {center:.2f} | {values} | {low:.2f}–{high:.2f} | {signature} |"
-        )
+        what = f"{part}, {found[0]['items']} items | {one['metric']} | {averaged(values)}"
+        lines.append(f"| {name} | {what} | {mean(low):.2f}–{mean(high):.2f} | {signature} |")
     if found and found[0].get("group_mean"):
-        values = [model["group_mean"]["value"] for model in found]
-        seeds = ", ".join(f"{one:.2f}" for one in values) if len(values) > 1 else ""
+        means = [model["group_mean"]["value"] for model in found]
         metric = f"{found[0]['group_mean']['metric']}, mean of groups"
-        lines.append(f"| {name} | {part} | {metric} | {mean(values):.2f} | {seeds} | | |")
+        lines.append(f"| {name} | {part} | {metric} | {averaged(means)} | | |")
     return lines
+
+
+def averaged(values: Sequence[float]) -> str:
+    """The mean, and where there are several of them the values themselves, as two cells."""
+    several = ", ".join(f"{value:.2f}" for value in values) if len(values) > 1 else ""
+    return f"{mean(values):.2f} | {several}"
 
 
 def by_length(made: Sequence[tuple[Figure, Sequence[Row]]]) -> list[str]:
