@@ -91,7 +91,7 @@ def test_a_result_tells_how_it_was_made(translator, options):
         assert (output.tokens[-1] == "</s>") == output.finished
         assert output.text == translator.target_tokenizer.join(output.tokens[: count - output.finished])
         assert output.log_probability == pytest.approx(sum(output.token_log_probabilities))
-        assert output.score == pytest.approx(output.log_probability / ((5 + count) / 6) ** 0.6)
+        assert output.score == pytest.approx(output.log_probability * 6 / (5 + count))
         if output.attention is not None:
             assert output.attention.shape == (count, len(output.source_tokens))
             assert output.attention.sum(1) == pytest.approx(np.ones(count), abs=1e-5)

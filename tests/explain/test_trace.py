@@ -71,7 +71,7 @@ def test_a_forced_beginning_is_followed_by_the_models_own_choices(translator: Tr
         given = [step.chosen.token for step in path.steps if step.given]
         assert [step.given for step in path.steps] == [t < len(given) for t in range(len(path.steps))]
         assert "".join(given).replace("▁", " ").strip().startswith("el gat")
-        assert path.method == "beam search, 2 hypotheses, after a given beginning, alpha 0.6"
+        assert path.method == "beam search, 2 hypotheses, after a given beginning, alpha 1.0"
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong", "transformer"])
@@ -130,7 +130,7 @@ def test_steps_are_chained_and_the_score_is_written_out() -> None:
     assert [step.previous.id for step in found.steps] == [BOS, *output.ids[:-1]]
     assert tuple(step.chosen.id for step in found.steps) == output.ids
     assert output.log_probability == pytest.approx(fsum(step.chosen.log_probability for step in found.steps))
-    assert output.penalty == pytest.approx(((5 + len(output.ids)) / 6) ** 0.6)
+    assert output.penalty == pytest.approx((5 + len(output.ids)) / 6)
     assert output.score == pytest.approx(output.log_probability / output.penalty)
 
 

@@ -12,7 +12,7 @@ class SearchConfig(Block):
 
     beam_size: Beam = Field(5, description="hypotheses kept a sentence; 1 is greedy")
     n_best: Count = Field(1, description="outputs a sentence, at most beam_size (or samples)")
-    alpha: float = Field(0.6, ge=0, le=5, description="length penalty ((5 + n) / 6)^α of Wu et al. 2016; 0: none")
+    alpha: float = Field(1.0, ge=0, le=5, description="length penalty ((5 + n) / 6)^α of Wu et al. 2016; 0: none")
     max_output_length: SomeLength | None = Field(
         None, description="most tokens of an output (default: per sentence, by max_length_ratio)"
     )
