@@ -29,6 +29,7 @@ MIXED: tuple[dict[str, Any], ...] = ({}, {"beam_size": 1}, {"beam_size": 4, "n_b
 KINDS: dict[str, tuple[dict[str, Any], ...]] = {"own": ({},), "mixed": MIXED}  # options of requests
 WORDS = ("the", "old", "man", "reads", "a", "red", "book", "under", "tree", "near", "house", "where", "sleep", "buys")
 WARM = 3.0  # seconds before anything is measured
+PASSES = 4  # over the texts, offline
 FLAT = 1.03  # times the memory after the first tenth of the requests, at most
 
 
@@ -46,25 +47,29 @@ class Offline(NamedTuple):
     milliseconds: float  # of a processor, a sentence
     beam: int  # of the model's own options
 
-    def in_any_order(self) -> list[Question]:
-        """The questions, shuffled."""
-        return random.sample(self.questions, len(self.questions))
 
+def offline(model: str, texts: Sequence[str], kinds: Sequence[dict[str, Any]], workers: int) -> Offline:
+    """Search with each kind of options, without a service; its questions are in one random order.
 
-def offline(model: str, texts: Sequence[str], kinds: Sequence[dict[str, Any]]) -> Offline:
-    """Search with each kind of options, without a service."""
+    They are asked in that order again and again: two that are equal are never searched at the same time, and so once.
+    """
     from mirada.config.configfile import changed
     from mirada.translator import load
 
-    translator = load(model, device="cpu")
-    translator.translate(texts[:2])
-    questions, begun, used = list[Question](), time.perf_counter(), time.process_time()
-    for kind in kinds:
-        found = translator.search(texts, options=changed(translator.config.search, kind))
-        pairs = zip(texts, found, strict=True)
-        questions += [Question({"text": text, **kind}, [one.text for one in outputs]) for text, outputs in pairs]
+    translator = load(model, device="cpu", workers=workers)
+    ways = [(kind, changed(translator.config.search, kind)) for kind in kinds]
+    found = [(kind, translator.search(texts, options=options)) for kind, options in ways]
+    begun, used = time.perf_counter(), time.process_time()
+    for _, options in ways * PASSES:
+        translator.search(texts, options=options)
     seconds, used = time.perf_counter() - begun, time.process_time() - used
-    count = len(questions)
+    questions = [
+        Question({"text": text, **kind}, [one.text for one in outputs])
+        for kind, results in found
+        for text, outputs in zip(texts, results, strict=True)
+    ]
+    random.Random(2).shuffle(questions)
+    count = PASSES * len(questions)
     return Offline(questions, count / seconds, 1000 * used / count, translator.config.search.beam_size)
 
 
@@ -126,10 +131,10 @@ def short_questions(count: int) -> Iterator[Question]:
         yield Question({"text": f"the {number:x} {WORDS[number % len(WORDS)]}", **kind})
 
 
-def stays_flat(model: str, requests: int, clients: int) -> bool:
+def stays_flat(service: list[str], requests: int, clients: int) -> bool:
     """Ask so often, print the memory after each tenth, and say whether it stayed as it was after the first."""
     ask, seen = short_questions(requests), list[float]()
-    with started(serving(model)) as (pid, address):
+    with started(service) as (pid, address):
         print(f"at the start: {memory(pid):.0f} MB", flush=True)
         for tenth in range(1, 11):
             begun = time.perf_counter()
@@ -143,9 +148,9 @@ def stays_flat(model: str, requests: int, clients: int) -> bool:
     return flat
 
 
-def serving(model: str) -> list[str]:
+def serving(model: str, workers: int) -> list[str]:
     """The command of the service."""
-    return ["mirada", "serve", model, "--preload", "--port", "0"]
+    return ["mirada", "serve", model, "--preload", "--port", "0", "--workers", str(workers)]
 
 
 def exported(model: str) -> str:
@@ -165,16 +170,17 @@ def main() -> int:
     parser.add_argument("--clients", default="1,8,64,200", help="numbers of clients [1,8,64,200]")
     parser.add_argument("--seconds", type=float, default=120.0, help="for each number [120]")
     parser.add_argument("--sentences", type=int, default=400)
+    parser.add_argument("--workers", type=int, default=1, help="processes of the service, threads offline [1]")
     parser.add_argument("--options", choices=(*KINDS, "both"), default="both", help="of the requests [both]")
     parser.add_argument("--beside", action="store_true", help="ask CTranslate2 too, with the model's own options")
     parser.add_argument("--requests", type=int, help="so many short texts, and the memory meanwhile; nothing else")
     values = parser.parse_args()
     numbers = [int(number) for number in values.clients.split(",")]
     if values.requests:
-        return 0 if stays_flat(values.model, values.requests, max(numbers)) else 1
+        return 0 if stays_flat(serving(values.model, values.workers), values.requests, max(numbers)) else 1
     chosen = ["own"] if values.beside else [name for name in KINDS if values.options in (name, "both")]
     for name in chosen:
-        alone = offline(values.model, sentences(values.sentences, 1), KINDS[name])
+        alone = offline(values.model, sentences(values.sentences, 1), KINDS[name], values.workers)
         print(f"{name} options, offline: {alone.rate:.0f}/s, {alone.milliseconds:.2f} ms of a processor each")
         press_all(values, numbers, alone)
     return 0
@@ -182,13 +188,13 @@ def main() -> int:
 
 def press_all(values: argparse.Namespace, numbers: Sequence[int], alone: Offline) -> None:
     """Each number of clients, and the other service in turn where it is wanted."""
-    services = {"mirada": serving(values.model)}
+    services = {"mirada": serving(values.model, values.workers)}
     if values.beside:
         services["ctranslate2"] = ["benchmarks.peers.ct2_serve", exported(values.model), "--beam", str(alone.beam)]
     for clients in numbers:
         seen = {}
         for name, module in services.items():
-            seen[name] = measure(module, alone.in_any_order, clients, values.seconds)
+            seen[name] = measure(module, lambda: alone.questions, clients, values.seconds)
             print(f"{name}, {clients} clients: {report(seen[name], alone)}", flush=True)
         if values.beside:
             print(compare(*seen.values()), flush=True)

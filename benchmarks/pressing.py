@@ -133,22 +133,28 @@ def _wait_for(address: str) -> None:
 
 
 def memory(pid: int) -> float:
-    """Resident megabytes of a process."""
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024  # type: ignore[index]
+    """Resident megabytes of a process and its children."""
+    found = [re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{one}/status").read_text()) for one in _family(pid)]
+    return sum(int(line[1]) for line in found if line) / 1024
 
 
 class Busy(NamedTuple):
-    """Milliseconds of processors that a process has used: all its threads, and the first, which is the event loop."""
+    """Milliseconds of processors that a service has used: all its threads, and the first of each, the event loop."""
 
     all: float
     loop: float
 
 
 def busy(pid: int) -> Busy:
-    """What a process has used so far."""
-    return Busy(*(_milliseconds(Path("/proc") / place / "stat") for place in (f"{pid}", f"{pid}/task/{pid}")))
+    """What a process and its children have used so far."""
+    family = [Path("/proc") / one for one in _family(pid)]
+    return Busy(sum(map(_milliseconds, family)), sum(_milliseconds(one / "task" / one.name) for one in family))
 
 
-def _milliseconds(stat: Path) -> float:
-    fields = stat.read_text().rpartition(")")[2].split()
+def _family(pid: int) -> list[str]:
+    return [f"{pid}", *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _milliseconds(thread: Path) -> float:
+    fields = (thread / "stat").read_text().rpartition(")")[2].split()
     return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -71,6 +71,8 @@ class Tokenizer:
     def _encodings(self, texts: Sequence[str]) -> list[Any]:
         """What the library makes of texts; raises DataError for what is no text (half a surrogate pair, None)."""
         try:
+            if len(texts) == 1:  # several are handed to threads of the library, which must be woken
+                return [self._inner.encode(texts[0], add_special_tokens=False)]
             return list(self._inner.encode_batch(list(texts), add_special_tokens=False))
         except TypeError:
             for number, text in enumerate(texts, start=1):

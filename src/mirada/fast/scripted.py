@@ -137,6 +137,12 @@ def added(x: Tensor, weights: list[Tensor], other: Tensor) -> Tensor:
     return linear_added(x, other, weights[0])
 
 
+def energy(query: Tensor, keys: Tensor, v: Tensor, total: Tensor) -> Tensor:
+    """vᵀ σ(query + key) − total for all pairs: `[B, T, A]`, `[B, S, A]`, `[A]`, one number → `[B, T, S]`."""
+    scores = [torch.matmul((one.unsqueeze(1) + keys).sigmoid_(), v) for one in query.unbind(1)]
+    return torch.stack(scores, 1).sub_(total)
+
+
 def lstm(x_gates: Tensor, h: Tensor, c: Tensor, weights: list[Tensor]) -> tuple[Tensor, Tensor]:
     """h' and c' by `lstm_step` of cells.py, in place of the gates, which nobody else has."""
     size = c.size(-1)

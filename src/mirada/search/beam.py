@@ -176,11 +176,14 @@ def _close(before: Group, ends: Ends, candidates: Candidates, ended: Tensor) -> 
 
     The step behind the limit was for `</s>` only. Hypotheses that ended with it are not taken again without it.
     """
+    over = before.rules.limits <= before.ages
+    if not over.any():
+        return ends
     best = ended.shape[1] // 2
     gone = torch.zeros_like(before.own.scores).scatter_add_(
         1, candidates.beams[:, :best], (ended & (candidates.scores != -inf))[:, :best].to(before.own.scores)
     )
-    live = (before.rules.limits <= before.ages)[:, None] & (gone == 0)
+    live = over[:, None] & (gone == 0)
     scores = before.own.scores.masked_fill(~live, -inf)
     lengths = before.ages[:, None].expand_as(before.own.kept)
     every = _beside(ends, Ends(scores.to(ends.scores), lengths, before.own.kept))

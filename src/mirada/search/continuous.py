@@ -217,8 +217,11 @@ def _closed_up(group: Group, finished: Tensor, insert: Insert) -> Group:
     if not len(places):
         return head
     last = left + _others(finished[finished >= left] - left, len(finished))
-    movers = select_rows(group._replace(state=None), last)
-    return _put(head, places, movers._replace(state=select_rows(group.state, _rows_of(last, group))), insert)
+    order = torch.arange(left, device=last.device).index_copy_(0, places, last)
+    memory = put(head.memory, places, select_rows(group.memory, last))
+    state = insert(head.state, _rows_of(places, group), select_rows(group.state, _rows_of(last, group)))
+    small = select_rows(group._replace(memory=None, state=None), order)  # copied in one piece, as nobody else has them
+    return small._replace(memory=memory, state=state)
 
 
 def _grown(group: Group, fresh: Group, insert: Insert) -> Group:

@@ -182,6 +182,11 @@ class Queue:
             return None
         return self._taken(mine)
 
+    def coming(self, lane: Lane) -> int:
+        """How many tasks of a lane wait, at least: those of its oldest parcel, and one of each other."""
+        parcels = self._parcels.get(lane)
+        return len(parcels[0].tasks) + len(parcels) - 1 if parcels else 0
+
     def behind(self, parcel: Parcel, lanes: Collection[Lane]) -> bool:
         """Whether older ones than this wait, of other lanes than some."""
         oldest = self._oldest(lanes)

@@ -20,8 +20,10 @@ from mirada.search.queue import OVERTAKING, Lane, Parcel, Queue, Task
 from mirada.search.step import Hypothesis
 from mirada.search.workers import use_threads
 
-REST = 8  # steps of a batch, at least, from one joining to the next: to encode a sentence alone costs as much as two
-TURN = 64  # steps of a batch, at least, and two a sentence, before that of another lane has its turn
+# Others join a running batch once they have waited through REST of its steps, if as many wait as are searched; if fewer
+# do, through as many more, but never more than LONGEST: to encode one alone costs as much as to encode many.
+REST, LONGEST = 8, 32
+TURN = 32  # steps of a batch, at least, and two a sentence, before that of another lane has its turn
 TRACKS = 4  # batches that take turns; each holds memory
 CREW = 8  # sentences a thread of torch's: with fewer it costs more to share a product out than it takes
 
@@ -115,7 +117,7 @@ class Track:
         insert = decoder.insert if isinstance(decoder, ContinuousDecoder) else None
         self._batch = running_batch(decoder.step, insert, lane.options, with_attention=lane.with_attention)
         self._overtaking = OVERTAKING  # tasks that may still join past older ones of lanes that have no batch
-        self._rest = 0  # steps until others may join
+        self._since = LONGEST  # steps since others joined, or had their turn
 
     def reserve(self, parcel: Parcel) -> bool:
         """Keep places for a parcel, if there are as many and it can join."""
@@ -126,7 +128,7 @@ class Track:
 
     def run(self, lanes: Collection[Lane]) -> None:
         """Make steps until all are done, or, where others wait, the turn is over; `lanes` are those of the worker."""
-        steps = 0
+        steps, self._since = 0, LONGEST
         while steps < TURN or steps < 2 * len(self.tasks) or not self._others_wait(lanes):
             self._drop_unwanted()
             new, places = self._arrivals(lanes)
@@ -136,10 +138,10 @@ class Track:
             done: list[Done] = []
             if not new:
                 done = self._batch.step(places)
-                steps, self._rest = steps + 1, self._rest - 1
+                steps, self._since = steps + 1, self._since + 1
             elif (arrived := self._read(new)) is not None:
                 done = self._batch.insert(arrived, places)
-                self._rest = REST
+                self._since = 0
                 self.shared.watch(len(self.tasks))
             self._finish(done)
 
@@ -182,12 +184,17 @@ class Track:
                     return task
                 queue.put_back(self.parcel, [task])
                 return None
-            if self._rest > 0 and self.tasks:
+            if self.tasks and not new and not self._worth_joining():
                 return None
             if (joining := queue.join(self.lane, lanes, self._overtaking)) is None:
                 return None
             self._overtaking -= len(joining.tasks) if queue.behind(joining, lanes) else 0
             self.parcel = joining
+
+    def _worth_joining(self) -> bool:
+        """Whether those that wait have waited long enough, for so many."""
+        waiting = self.shared.queue.coming(self.lane)
+        return self._since >= LONGEST or self._since * waiting >= REST * len(self.tasks)
 
     def _places(self, tasks: Sequence[Task]) -> int:
         """How many sentences may share a step with these."""

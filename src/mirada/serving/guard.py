@@ -32,15 +32,15 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
 
 
 class Exchange:
@@ -72,7 +72,7 @@ class Guard:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
-                message["headers"] = [*message["headers"], *_extra(exchange)]
+                message["headers"] = [*message["headers"], *HEADERS, (b"x-request-id", exchange.id.encode())]
             await send(message)
 
         self.metrics.running.inc()
@@ -187,11 +187,6 @@ def read_tokens(content: str) -> tuple[bytes, ...]:
     """The tokens of a file, one a line; lines that begin with # are comments."""
     lines = (line.strip() for line in content.splitlines())
     return tuple(line.encode() for line in lines if line and not line.startswith("#"))
-
-
-def _extra(exchange: Exchange) -> list[tuple[bytes, bytes]]:
-    headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-    return [*headers, (b"x-request-id", exchange.id.encode())]
 
 
 def _as_json(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

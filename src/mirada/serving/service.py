@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from unicodedata import normalize
 
@@ -114,19 +113,22 @@ class Service:
 
     async def results(self, request: Request, futures: Sequence[Future[Result]]) -> list[Result]:
         """Wait for all, but no longer than the time limit, nor than the client: what is left is cancelled."""
-        async with present(request) as gone:
-            waiting: asyncio.Future[list[Result]] = asyncio.gather(*map(asyncio.wrap_future, futures))
-            both: set[asyncio.Future[Any]] = {waiting, gone}
-            try:
-                await asyncio.wait(both, timeout=self.settings.time_limit, return_when=asyncio.FIRST_COMPLETED)
-                if waiting.done():
-                    return waiting.result()
-                if gone.done():
-                    raise RefusedError(499, "the client left")
-                raise too_late(self.settings.time_limit)
-            finally:
-                waiting.cancel()
-                cancel(futures)
+        loop, ready, limit = asyncio.get_running_loop(), all_of(futures), self.settings.time_limit
+
+        def give_up(error: RefusedError) -> None:
+            if not ready.done():
+                ready.set_exception(error)
+
+        gone = loop.create_task(departure(request))
+        gone.add_done_callback(lambda _: give_up(RefusedError(499, "the client left")))
+        timer = loop.call_later(limit, give_up, too_late(limit))
+        try:
+            await ready
+            return [future.result() for future in futures]
+        finally:
+            timer.cancel()
+            gone.cancel()
+            cancel(futures)
 
     def count(self, name: str, outputs: Sequence[Sequence[Translation]]) -> None:
         """Count the tokens of texts that were read and written."""
@@ -136,19 +138,30 @@ class Service:
         self.metrics.tokens.labels(name, "target").inc(written)
 
 
-@asynccontextmanager
-async def present(request: Request) -> AsyncIterator[asyncio.Task[None]]:
-    """A task that is done when the client has gone."""
+def all_of(futures: Sequence[Future[Result]]) -> asyncio.Future[None]:
+    """What is done with the last of them, or the first that has an error: one call into the event loop for each."""
+    loop, left = asyncio.get_running_loop(), len(futures)
+    ready: asyncio.Future[None] = loop.create_future()
 
-    async def leave() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
+    def one_less(future: Future[Result]) -> None:
+        nonlocal left
+        left -= 1
+        if ready.done():
+            return
+        if error := future.exception():
+            ready.set_exception(error)
+        elif not left:
+            ready.set_result(None)
 
-    task = asyncio.create_task(leave())
-    try:
-        yield task
-    finally:
-        task.cancel()
+    for future in futures:
+        future.add_done_callback(lambda done: loop.call_soon_threadsafe(one_less, done))
+    return ready
+
+
+async def departure(request: Request) -> None:
+    """Wait until the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _most_tokens(text: str) -> int:
