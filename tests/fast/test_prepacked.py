@@ -12,6 +12,7 @@ from mirada.fast.prepacked import (
     Int8Linear,
     Precision,
     PrepackedCell,
+    PrepackedEnergy,
     PrepackedLinear,
     Table,
     can_prepack,
@@ -19,6 +20,7 @@ from mirada.fast.prepacked import (
 )
 from mirada.fast.scripted import added, layers
 from mirada.kernels.widths import round_up
+from mirada.models.attention import AdditiveScore
 from mirada.models.base import Memory, State, Step
 from mirada.models.cells import Cell
 from mirada.search.memory import padded
@@ -83,6 +85,21 @@ def test_8_bits_come_close(decoder: str, score: str | None, all_sizes: None) -> 
         assert any(isinstance(part, Int8Linear) for part in twin.modules()), options
         one, other = (torch.cat([logits for logits, _, _ in follow(which)]) for which in (model, twin))
         assert 0 < (one - other).abs().max() < 0.2 * one.std(), options
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_energies_by_a_sigmoid_of_doubled_weights_are_those_of_the_tanh(bias: bool) -> None:
+    """Also where the tanh is 1 or −1, and for several hypotheses."""
+    torch.manual_seed(1)
+    score = AdditiveScore(5, 6, 7, bias=bias)
+    for part in score.parameters():
+        nn.init.normal_(part, std=3)
+    fast, query, states = PrepackedEnergy(score), torch.randn(3, 4, 5), torch.randn(3, 9, 6)
+    with torch.inference_mode():
+        found = fast(query, fast.project(states))
+        assert found.shape == (3, 4, 9)
+        torch.testing.assert_close(found, score(query, score.project(states)), atol=2e-5, rtol=1e-5)
+    assert not any(part.data_ptr() == own.data_ptr() for part in fast.parameters() for own in score.parameters())
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mirada.config.options import SearchConfig
-from mirada.search.run import REST, TRACKS, TURN
+from mirada.search.run import LONGEST, REST, TRACKS, TURN
 from search_tools import Gated, request, scheduler, steps
 from toy_decoder import EOS, ToyDecoder
 
@@ -48,6 +48,18 @@ def test_those_that_come_in_between_join_the_batch_of_their_options(toy: ToyDeco
     model.gate.set()
     assert [len(future.result(30)[0].tokens) for future in futures + more] == [5 * TURN, 9, 5 * TURN, 5 * TURN]
     assert len(model.steps) <= 5 * TURN + 1 + REST + 10 + 1, "the three long ones together"
+
+
+@pytest.mark.parametrize(("more", "after"), [(1, LONGEST), (4, 2 * REST), (8, REST), (16, REST // 2)])
+def test_the_fewer_come_the_longer_they_wait_for_others(toy: ToyDecoder, more: int, after: int) -> None:
+    model = Gated(toy)
+    shared = scheduler(model)
+    futures = shared.submit_all([request(i) for i in range(8)], LONG)
+    model.begun.wait(30)
+    futures += shared.submit_all([request(8 + i) for i in range(more)], LONG)
+    model.gate.set()
+    wait_for(futures, timeout=30)
+    assert model.steps.index(8 + more) == after
 
 
 def test_more_options_than_batches_come_all_to_their_turn(toy: ToyDecoder) -> None:

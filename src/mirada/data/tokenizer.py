@@ -81,10 +81,10 @@ class Tokenizer:
             raise
 
     def _pieces(self, text: str, encoding: Any) -> list[Piece]:
-        ids = [_plain(i) for i in encoding.ids]
-        spans = zip(ids, encoding.tokens, encoding.offsets, strict=True)
+        ids, offsets = [_plain(i) for i in encoding.ids], encoding.offsets  # made anew each time they are asked for
+        spans = zip(ids, encoding.tokens, offsets, strict=True)
         shown = [token if i != UNK else self._surface(text[start:end]) or token for i, token, (start, end) in spans]
-        parts = zip(ids, shown, self.words(shown), encoding.offsets, strict=True)
+        parts = zip(ids, shown, self.words(shown), offsets, strict=True)
         return [Piece(i, token if i != UNK else token.strip() or token, word, span) for i, token, word, span in parts]
 
     def _surface(self, text: str) -> str:

@@ -50,6 +50,7 @@ class BeamState(NamedTuple):
     scores: Tensor  # [A, K] log-probabilities; −inf marks an empty beam
     kept: Tensor  # [A, K] the candidates of the last step that they are
     ends: Ends
+    longest: Tensor  # [A] the length penalty of the longest output that may come
 
 
 class Candidates(NamedTuple):
@@ -78,7 +79,7 @@ def beam_search(step: StepFunction, options: SearchConfig, *, with_attention: bo
     """
 
     def begin(new: NewRequests) -> tuple[int, BeamState]:
-        return 1, _start(len(new.tickets), options.n_best, new.rules.limits.device)
+        return 1, _start(new.rules.limits, options)
 
     def advance(group: Group) -> Advanced:
         result = step(group.tokens.flatten(), group.state, group.memory)
@@ -93,10 +94,10 @@ def beam_search(step: StepFunction, options: SearchConfig, *, with_attention: bo
         tokens, log_p, beams, parents = (host(part) for part in (*candidates[1:], kept))
         record = BeamStep(tokens, log_p, beams, parents, attention)
         ends = _with_ended(group.own.ends, candidates, ended, group.ages + 1, options.alpha)
-        own, before = BeamState(scores, kept, ends), group
+        own, before = BeamState(scores, kept, ends, group.own.longest), group
         rows = candidates.beams.gather(1, kept) + _first_rows(group)
         group = _advance(group, candidates, kept)._replace(own=own, state=result.state)
-        finished = _finished(group, options.alpha).nonzero().flatten()
+        finished = _finished(group).nonzero().flatten()
         last = _ends_of(_close(before, ends, candidates, ended), finished) if len(finished) else []
         return Advanced(group, rows, record, finished, last)
 
@@ -107,11 +108,12 @@ def beam_search(step: StepFunction, options: SearchConfig, *, with_attention: bo
     return Search(begin, advance, read_back, options.beam_size)
 
 
-def _start(count: int, places: int, device: torch.device) -> BeamState:
-    """One empty hypothesis a sentence."""
-    none = torch.zeros(count, places, dtype=torch.long, device=device)
-    ends = Ends(torch.full((count, places), -inf, device=device), none, none.clone())
-    return BeamState(torch.zeros(count, 1, device=device), none[:, :1], ends)
+def _start(limits: Tensor, options: SearchConfig) -> BeamState:
+    """One empty hypothesis a sentence; with its </s> an output has one token more than the limit."""
+    none = torch.zeros(len(limits), options.n_best, dtype=torch.long, device=limits.device)
+    ends = Ends(torch.full(none.shape, -inf, device=limits.device), none, none.clone())
+    scores = torch.zeros(len(limits), 1, device=limits.device)
+    return BeamState(scores, none[:, :1], ends, penalty((limits + 1).to(scores.dtype), options.alpha))
 
 
 def _expand(logits: Tensor, group: Group, count: int) -> Candidates:
@@ -157,7 +159,7 @@ def _with_ended(ends: Ends, candidates: Candidates, ended: Tensor, ages: Tensor,
     return _places(every, every.scores.topk(ends.scores.shape[1], dim=1).indices)
 
 
-def _finished(group: Group, alpha: float) -> Tensor:
+def _finished(group: Group) -> Tensor:
     """Say for which sentences nothing can change any more, `[A]` bool.
 
     That is one step behind the limit, or when no live hypothesis can still beat the worst of `n_best` finished ones.
@@ -166,9 +168,7 @@ def _finished(group: Group, alpha: float) -> Tensor:
     than the limit. So stopping here gives exactly what going on would give.
     """
     own: BeamState = group.own
-    limits = group.rules.limits
-    reachable = own.scores.amax(1) / penalty((limits + 1).to(own.scores.dtype), alpha)
-    return (limits < group.ages) | (reachable <= own.ends.scores[:, -1])
+    return (group.rules.limits < group.ages) | (own.scores[:, 0] / own.longest <= own.ends.scores[:, -1])
 
 
 def _close(before: Group, ends: Ends, candidates: Candidates, ended: Tensor) -> Ends:

@@ -211,17 +211,20 @@ def _without(group: Group | None, tickets: Collection[int]) -> Group | None:
 
 
 def _closed_up(group: Group, finished: Tensor, insert: Insert) -> Group:
-    """The same, but only the last sentences are copied, over those that are finished; the rest stays where it is."""
-    left = len(group.tickets) - len(finished)
-    head, places = _cut(group, slice(left)), finished[finished < left]
+    """The same, but of memory and state only the last sentences' are copied, over those that are finished."""
+    left, beams = len(group.tickets) - len(finished), group.tokens.size(1)
+    places = finished[finished < left]
     if not len(places):
-        return head
+        return _cut(group, slice(left))
     last = left + _others(finished[finished >= left] - left, len(finished))
     order = torch.arange(left, device=last.device).index_copy_(0, places, last)
-    memory = put(head.memory, places, select_rows(group.memory, last))
-    state = insert(head.state, _rows_of(places, group), select_rows(group.state, _rows_of(last, group)))
-    small = select_rows(group._replace(memory=None, state=None), order)  # copied in one piece, as nobody else has them
-    return small._replace(memory=memory, state=state)
+    small = select_rows(group._replace(memory=None, state=None), order)
+    memory = map_tensors(lambda leaf: leaf[:left], group.memory)
+    state = map_tensors(lambda leaf: leaf[: left * beams], group.state)
+    return small._replace(
+        memory=put(memory, places, select_rows(group.memory, last)),
+        state=insert(state, _rows_of(places, group), select_rows(group.state, _rows_of(last, group))),
+    )
 
 
 def _grown(group: Group, fresh: Group, insert: Insert) -> Group:
