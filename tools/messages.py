@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 from mirada.messages.catalogue import entries, one_line, units
 
@@ -42,7 +43,7 @@ def template(node: ast.expr) -> str | None:
         return "".join(template(part) or "\0" for part in node.values)
     if isinstance(node, ast.FormattedValue):
         return "\0"
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    if is_sum(node):
         left, right = template(node.left), template(node.right)
         return None if left is None and right is None else (left or "\0") + (right or "\0")
     return None
@@ -53,9 +54,10 @@ def strings(node: ast.AST, *, only_errors: bool) -> Iterator[str]:
     if isinstance(node, ast.expr) and (found := template(node)) is not None and not only_errors:
         yield found
         for part in ast.walk(node):  # strings within the places of a string
-            if isinstance(part, ast.FormattedValue | ast.IfExp):
-                for child in ast.iter_child_nodes(part):
-                    yield from strings(child, only_errors=False)
+            places = [part.value] if isinstance(part, ast.FormattedValue) else []
+            places += [side for side in (part.left, part.right) if template(side) is None] if is_sum(part) else []
+            for place in places:
+                yield from strings(place, only_errors=False)
         return
     for child in ast.iter_child_nodes(node):
         if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
@@ -66,6 +68,11 @@ def speaks(node: ast.AST) -> bool:
     """Whether a node is an error, or tells something."""
     name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
     return isinstance(node, ast.Raise) or name in ("say", "warn") or name.endswith("Error")
+
+
+def is_sum(node: ast.AST) -> TypeGuard[ast.BinOp]:
+    """Whether a node is a string behind another."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
 
 
 def numbered(text: str) -> str:

@@ -68,11 +68,12 @@ def f(n, name):
     if n:
         raise ValueError(f"{n} of {name!r}: too many pairs{' in one file' if n > 1 else ''}")
     note("two words " + "more {field:,d} words [by default]\\n\\n  mirada train --src a  # a comment here\\n")
+    note("so many" + (" as a rule" if n else ""))
     return "word"
 '''
     tree = TOOL.ast.parse(code)
     said = ["{0} of {1}: too many pairs{2}", "in one file", "two words more {0} words"]
-    said += ["by default", "a comment here"]
+    said += ["by default", "a comment here", "so many{0}", "as a rule"]
     assert list(TOOL.said("data", tree)) == said
     assert list(TOOL.said("models", TOOL.ast.parse('def f():\n    g("not said here")\n'))) == []
 
