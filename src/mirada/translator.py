@@ -124,11 +124,13 @@ class Translator:
         """Where requests of ids are searched, for all who call from whatever thread."""
         with self._making:
             if self._scheduler is None:
+                weights = sum(one.numel() for member in self.members.models for one in member.model.parameters())
                 self._scheduler = Scheduler(
                     self.fast_model,
                     device=self.device,
                     vocabulary=len(self.target_tokenizer),
-                    weights=sum(one.numel() for member in self.members.models for one in member.model.parameters()),
+                    weights=weights,
+                    weight_bytes=weights if self.precision == "int8" else 4 * weights,
                     workers=self.workers,
                 )
             return self._scheduler

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ from mirada.config.options import SearchConfig
 from mirada.data.vocabulary import EOS
 from mirada.fast.prepacked import prepacked
 from mirada.search.queue import Capacity, Lane, Queue, Request
-from mirada.search.scheduler import search_all
+from mirada.search.run import CACHED
+from mirada.search.scheduler import Scheduler, search_all
 from mirada.search.waiting import Together
 
 CPU = torch.device("cpu")
@@ -42,20 +44,57 @@ def test_few_sentences_are_dealt_out_to_all_workers():
     assert parcels(0, size=64, dealt=True) == []
 
 
-@pytest.mark.parametrize(("sentences", "expected"), [(1, 1), (15, 1), (16, 2), (40, 2)])
-def test_a_batch_of_few_sentences_has_one_thread(translator, sentences, expected):
-    model, noted = prepacked(translator.model), list[int]()
-    step = model.step
-    model.step = lambda *given: (noted.append(torch.get_num_threads()), step(*given))[1]
+def noting(model: Any) -> tuple[Any, list[tuple[int, int]]]:
+    """A model, and for each of its steps which thread makes it and how many torch has for it."""
+    fast, noted = prepacked(model), list[tuple[int, int]]()
+    step = fast.step
+    fast.step = lambda *given: (noted.append((threading.get_ident(), torch.get_num_threads())), step(*given))[1]
+    return fast, noted
+
+
+def short(count: int) -> list[Request]:
+    return [Request([5, *divmod(i, 2), EOS], [], i) for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "weight_bytes", "expected"), [(1, 0, 1), (15, 0, 1), (16, 0, 2), (1, CACHED, 2), (1, CACHED - 1, 1)]
+)
+def test_a_small_step_has_one_thread(translator, sentences, weight_bytes, expected):
+    model, noted = noting(translator.model)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        wanted = [Request([5, *divmod(i, 2), EOS], [], i) for i in range(sentences)]
-        search_all(model, wanted, SearchConfig(beam_size=1, max_output_length=2), batch_size=64, device=CPU)
-        assert noted[0] == expected
+        scheduler = Scheduler(model, device=CPU, vocabulary=1, weight_bytes=weight_bytes)
+        scheduler.search(short(sentences), SearchConfig(beam_size=1, max_output_length=2), batch_size=64)
+        assert noted[0][1] == expected
         assert torch.get_num_threads() == 2, "the caller keeps its own"
     finally:
         torch.set_num_threads(before)
+
+
+def test_requests_one_after_the_other_have_the_same_thread(translator):
+    model, noted = noting(translator.model)
+    scheduler = Scheduler(model, device=CPU, vocabulary=1, workers=3)
+    for request in short(20):
+        scheduler.search([request], SearchConfig(beam_size=1, max_output_length=2))
+    assert len({thread for thread, _ in noted}) == 1
+
+
+def test_requests_that_come_together_have_a_thread_each(translator):
+    model, noted = noting(translator.model)
+    scheduler = Scheduler(model, device=CPU, vocabulary=1, workers=2)
+    met = threading.Barrier(2, timeout=20)
+    step = model.step
+    first = threading.local()
+
+    def both(*given):
+        if not hasattr(first, "seen"):
+            first.seen = met.wait()
+        return step(*given)
+
+    model.step = both
+    scheduler.search(short(2), SearchConfig(beam_size=1, max_output_length=2))
+    assert len({thread for thread, _ in noted}) == 2
 
 
 def test_nothing_to_wait_for_is_there_at_once(translator):

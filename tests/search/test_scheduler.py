@@ -10,7 +10,7 @@ from mirada.data.vocabulary import EOS
 from mirada.fast.prepacked import prepacked
 from mirada.search import scheduler
 from mirada.search.decode import Hypothesis
-from mirada.search.queue import LOGITS, MOST_SENTENCES, Capacity, automatic
+from mirada.search.queue import LEAST_SENTENCES, LOGITS, MOST_SENTENCES, Capacity, automatic
 from mirada.search.scheduler import Request, Scheduler, search_all, with_end
 from mirada.texts import output_limit
 from mirada.translator import Translator
@@ -103,6 +103,11 @@ def test_an_automatic_batch_keeps_its_logits_few():
     assert automatic(50, SearchConfig(beam_size=5)).sentences == MOST_SENTENCES
     assert automatic(100_000_000, SearchConfig(beam_size=5)).sentences == 1
     assert automatic(8000, SearchConfig(sample=True, n_best=2)).sentences == LOGITS // 16_000
+
+
+def test_an_automatic_batch_is_half_of_a_worker_s_part():
+    greedy = SearchConfig(beam_size=1)
+    assert [automatic(50, greedy, share).sentences for share in (1, 65, 9999)] == [LEAST_SENTENCES, 65, MOST_SENTENCES]
 
 
 def test_a_capacity_bounds_sentences_and_padded_positions(translator, monkeypatch):

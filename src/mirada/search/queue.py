@@ -16,6 +16,7 @@ from mirada.search.step import Hypothesis
 
 # An automatic batch: numbers that a step's logits hold, sentences, and padded source positions, at most.
 LOGITS, MOST_SENTENCES, POSITIONS = 1 << 22, 512, 1 << 14
+LEAST_SENTENCES = 64  # of an automatic batch, where there are so many
 
 Outputs = list[Hypothesis]
 OVERTAKING = 64  # requests that may join a batch past older ones with other options that no batch has a turn for
@@ -52,9 +53,13 @@ class Capacity(NamedTuple):
         return max(1, min(self.sentences, self.positions // longest))
 
 
-def automatic(vocabulary: int, options: SearchConfig) -> Capacity:
-    """Capacity that is fast and bounds the memory: a step's logits, sentences × hypotheses × vocabulary, stay few."""
-    return Capacity(max(1, min(MOST_SENTENCES, LOGITS // (_beams(options) * vocabulary))), POSITIONS)
+def automatic(vocabulary: int, options: SearchConfig, share: int = MOST_SENTENCES) -> Capacity:
+    """Capacity that is fast and bounds the memory: a step's logits, sentences × hypotheses × vocabulary, stay few.
+
+    `share`: sentences that are half of a worker's part, so that none is done long before the others.
+    """
+    most = min(MOST_SENTENCES, max(LEAST_SENTENCES, share))
+    return Capacity(max(1, min(most, LOGITS // (_beams(options) * vocabulary))), POSITIONS)
 
 
 class Lane(NamedTuple):
@@ -166,6 +171,11 @@ class Queue:
             self._parcels.setdefault(lane, deque()).extend(parcels)
         self.waiting += len(new)
         return tasks, parcels
+
+    @property
+    def parcels(self) -> int:
+        """How many wait."""
+        return sum(map(len, self._parcels.values()))
 
     def take(self, lanes: Collection[Lane] = ()) -> Parcel | None:
         """The oldest parcel; for a worker that has batches of some lanes, of another lane, and one that came alone."""

@@ -25,7 +25,8 @@ from mirada.search.workers import use_threads
 REST, LONGEST = 8, 32
 TURN = 32  # steps of a batch, at least, and two a sentence, before that of another lane has its turn
 TRACKS = 4  # batches that take turns; each holds memory
-CREW = 8  # sentences a thread of torch's: with fewer it costs more to share a product out than it takes
+CREW = 16  # sentences from which on a step is large enough to be shared out among threads of torch's
+CACHED = 1 << 24  # bytes of weights from which on reading them is what a step of few sentences takes
 
 
 def _nobody(size: int) -> None:
@@ -39,6 +40,7 @@ class Shared:
     decoder: Decoder
     device: torch.device
     workers: int  # at most
+    weight_bytes: int = 0  # of the model
     lock: Lock = field(default_factory=Lock)
     queue: Queue = field(default_factory=Queue)
     working: list[Worker] = field(default_factory=list)
@@ -49,11 +51,16 @@ class Shared:
 class Worker:
     """A thread's batches, one a lane, which take turns: while one runs, what may join the others comes together."""
 
-    def __init__(self, shared: Shared):
-        self.shared = shared
+    def __init__(self, shared: Shared, place: int):
+        self.shared, self.place = shared, place  # among the threads
         self.tracks: list[Track] = []
         self.track: Track | None = None  # that has its turn, or had it last
         self.most, self.clock = TRACKS, count()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing to do, and will look what waits."""
+        return not any(track.tasks or track.parcel.tasks for track in self.tracks)
 
     def reserve(self, parcel: Parcel) -> bool:
         """Keep places for a parcel, if one of the batches has as many and it can join."""
@@ -171,7 +178,8 @@ class Track:
             places = self._places(list(self.tasks.values()))
             self.free = max(0, places - len(self.tasks)) if batch.can_grow else 0
             beside = max(len(shared.working), min(self.parcel.siblings, shared.workers))
-            threads = max(1, min(len(self.tasks) // CREW, shared.threads // beside))
+            shared_out = len(self.tasks) >= CREW or shared.weight_bytes >= CACHED
+            threads = max(1, shared.threads // beside) if shared_out else 1
         use_threads(threads)
         return new, places
 

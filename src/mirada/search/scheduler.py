@@ -36,7 +36,18 @@ from mirada.data.vocabulary import EOS
 from mirada.search.continuous import FULL
 from mirada.search.decode import check_prefix
 from mirada.search.decoder import Decoder
-from mirada.search.queue import Capacity, Lane, Outputs, Parcel, QueueFullError, Request, Task, Waiter, automatic
+from mirada.search.queue import (
+    MOST_SENTENCES,
+    Capacity,
+    Lane,
+    Outputs,
+    Parcel,
+    QueueFullError,
+    Request,
+    Task,
+    Waiter,
+    automatic,
+)
 from mirada.search.run import Shared, Worker
 from mirada.search.waiting import Together
 from mirada.search.workers import own_threads
@@ -57,7 +68,7 @@ class Scheduler:
 
     `workers` batches at most run side by side, each in a thread with its share of the cores. `vocabulary` is the number
     of target tokens: it decides how large a batch is where no `batch_size` is given; `weights` those of the model: they
-    decide how many rows fill a step.
+    decide how many rows fill a step, and their bytes whether the few rows of one have several threads.
     """
 
     def __init__(
@@ -67,18 +78,20 @@ class Scheduler:
         device: torch.device,
         vocabulary: int,
         weights: int = 0,
+        weight_bytes: int = 0,
         workers: int = 1,
         most_waiting: int | None = None,
     ):
         self.vocabulary, self.workers, self.most_waiting = vocabulary, workers, most_waiting
         self._full = max(FULL, FILLING // weights) if weights else FULL
+        self._weight_bytes = weight_bytes
         self._begin(decoder, device)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=partial(_begin_again, weakref.ref(self)))
 
     def _begin(self, decoder: Decoder, device: torch.device) -> None:
-        self._shared = Shared(decoder, device, self.workers)
-        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="mirada")
+        self._shared = Shared(decoder, device, self.workers, self._weight_bytes)
+        self._threads = [ThreadPoolExecutor(1, thread_name_prefix="mirada") for _ in range(self.workers)]
 
     def submit(
         self,
@@ -150,7 +163,8 @@ class Scheduler:
     ) -> list[Task]:
         for request in requests:
             check_prefix(f"line {request.number + 1}", request.prefix)
-        capacity = automatic(self.vocabulary, options) if batch_size is None else Capacity(batch_size, 1 << 62)
+        share = MOST_SENTENCES if bounded else -(-len(requests) // (2 * self.workers))
+        capacity = Capacity(batch_size, 1 << 62) if batch_size else automatic(self.vocabulary, options, share)
         spelling = next((request.rest.spelling for request in requests if request.rest), None)
         lane = Lane(_without_lengths(options), capacity, with_attention, spelling)
         threads, shared = own_threads(), self._shared
@@ -168,11 +182,18 @@ class Scheduler:
         return tasks
 
     def _hire(self, parcel: Parcel) -> None:
-        """Start a worker for a parcel, unless all are at work or a batch that runs has room for it."""
-        joins = parcel.siblings == 1 and any(worker.reserve(parcel) for worker in self._shared.working)
-        if len(self._shared.working) < self.workers and not joins:
-            self._shared.working.append(worker := Worker(self._shared))
-            self._pool.submit(worker.work)
+        """Start a worker for a parcel, unless all are at work, one has nothing else, or a batch has room for it.
+
+        It is the first thread that is free, so that requests one after the other have the same one: each of torch's
+        callers has helpers of its own, which stay busy for a while after a product.
+        """
+        shared = self._shared
+        joins = parcel.siblings == 1 and any(worker.reserve(parcel) for worker in shared.working)
+        idle = sum(worker.idle for worker in shared.working)
+        if len(shared.working) < self.workers and not joins and idle < shared.queue.parcels:
+            place = min(set(range(self.workers)) - {worker.place for worker in shared.working})
+            shared.working.append(worker := Worker(shared, place))
+            self._threads[place].submit(worker.work)
 
     def _cancelled(self, task: Task, future: Future[Outputs]) -> None:
         """A future is done; if because it was cancelled, nobody waits for its outputs."""
