@@ -130,7 +130,7 @@ COMMANDS: dict[str, Callable[[Path], Ran]] = {
     "sweep": _sweep,
     "data check": lambda folder: mirada("data", "check", *pairs(folder)),
     "data make": lambda folder: mirada("data", "make", "--pairs", 3, "--out", folder / "made"),
-    "demo": lambda folder: mirada("demo", "--out", folder / "demo"),
+    "demo": lambda folder: mirada("demo", "--out", folder / "demo", "--workers", 1),
     "no command": lambda folder: mirada(MONSTER),
     "no option": lambda folder: mirada("translate", folder / MONSTER, f"--{MONSTER}"),
 }

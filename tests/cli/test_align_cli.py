@@ -349,4 +349,7 @@ def test_flags_that_do_not_go_together_are_refused(capsys, arguments, message):
 
 @pytest.mark.parametrize("model_folder", ["luong"], indirect=True)
 def test_no_pairs_are_refused(model_folder, capsys):
-    assert refuses(capsys, model_folder) == "no input pairs: give them as src and tgt, or tsv, or jsonl, or dataset"
+    assert (
+        refuses(capsys, model_folder)
+        == "no input pairs: give them as --src and --tgt, or --tsv, or --jsonl, or --dataset"
+    )

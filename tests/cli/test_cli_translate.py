@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
 import re
 import subprocess
+import sys
 import traceback
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 import mirada as package
 import tiny
 from cli_tools import ENVIRONMENT, Ran, command, mirada, process, works, write
+from mirada.cli import main
 from mirada.config.options import SearchConfig
 from mirada.models.luong import Luong
 from mirada.search.scheduler import Scheduler
@@ -41,6 +44,19 @@ def test_lines_out_are_lines_in(model_folder):
         assert [bool(line.strip()) for line in ODD[:7]] == [True, False, True, False, False, True, True]
         assert odd[1] == odd[4] == ""
         assert odd[0] != ""
+
+
+@one_model
+def test_a_terminal_is_told_what_to_type(model_folder, monkeypatch, capsys):
+    ours, theirs = os.openpty()
+    os.write(ours, b"the cat\n\x04")
+    with open(theirs, encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        assert main(["translate", str(model_folder), "--device", "cpu"]) == 0
+    os.close(ours)
+    said = capsys.readouterr()
+    assert said.err.startswith("mirada: type a line and Enter for its translation; Ctrl-D ends\n")
+    assert said.out.splitlines() == load(model_folder, device="cpu").translate(["the cat"])
 
 
 @one_model

@@ -272,25 +272,27 @@ def test_load_pairs_splits_without_dev(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "no training pairs: give them as src and tgt, or tsv, or jsonl, or dataset"),
-        ({"src": "a"}, "src without tgt; give pairs as src and tgt, or tsv, or jsonl, or dataset"),
-        ({"tgt": "a"}, "tgt without src; give pairs as src and tgt, or tsv, or jsonl, or dataset"),
+        ({}, "no training pairs: give them as --src and --tgt, or --tsv, or --jsonl, or --dataset"),
+        ({"src": "a"}, "--src without --tgt; give pairs as --src and --tgt, or --tsv, or --jsonl, or --dataset"),
+        ({"tgt": "a"}, "--tgt without --src; give pairs as --src and --tgt, or --tsv, or --jsonl, or --dataset"),
         (
             {"tsv": "a", "jsonl": "b"},
-            "tsv, jsonl are too many together; give pairs as src and tgt, or tsv, or jsonl, or dataset",
+            "--tsv, --jsonl are too many together; give pairs as --src and --tgt, or --tsv, or --jsonl, or --dataset",
         ),
         (
             {"src": "a", "tgt": "b", "tsv": "c"},
-            "src, tgt, tsv are too many together; give pairs as src and tgt, or tsv, or jsonl, or dataset",
+            "--src, --tgt, --tsv are too many together; give pairs as --src and --tgt, or --tsv, or --jsonl, or "
+            "--dataset",
         ),
         (
             {"tsv": "a", "dev_src": "b"},
-            "dev_src without dev_tgt; give pairs as dev_src and dev_tgt, or dev_tsv, or dev_jsonl, or dev_dataset",
+            "--dev-src without --dev-tgt; give pairs as --dev-src and --dev-tgt, or --dev-tsv, or --dev-jsonl, or "
+            "--dev-dataset",
         ),
         (
             {"tsv": "a", "dev_tsv": "b", "dev_jsonl": "c"},
-            "dev_tsv, dev_jsonl are too many together; give pairs as dev_src and dev_tgt, or dev_tsv, or dev_jsonl, "
-            "or dev_dataset",
+            "--dev-tsv, --dev-jsonl are too many together; give pairs as --dev-src and --dev-tgt, or --dev-tsv, or "
+            "--dev-jsonl, or --dev-dataset",
         ),
         (
             {"prepared": "a", "src": "b", "tgt": "c"},

@@ -125,6 +125,16 @@ def test_figures_are_numbered_where_there_are_several(folders: dict[str, Path], 
     assert "2 figures need --output FILE" in refusal("explain", folders["luong"], TEXT, "--format", kind, "--n-best", 2)
 
 
+@pytest.mark.parametrize(("name", "begins"), [("a.html", "<!doctype html>"), ("a.json", "{"), ("a.txt", "luong")])
+def test_the_name_of_a_file_says_what_is_written(
+    folders: dict[str, Path], tmp_path: Path, name: str, begins: str
+) -> None:
+    works("explain", folders["luong"], TEXT, "--output", tmp_path / name)
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
+    works("explain", folders["luong"], TEXT, "--output", tmp_path / name, "--format", "text")
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith("luong")
+
+
 def test_html_is_a_page(folders: dict[str, Path]) -> None:
     assert works("explain", folders["luong"], TEXT, "--format", "html").output.lstrip().lower().startswith("<!doctype")
 

@@ -255,7 +255,7 @@ FAULTY = {
         ),
         (
             "train --src two.txt --model-dir m",
-            "src sin tgt; indica los pares como src y tgt, o tsv, o jsonl, o dataset",
+            "--src sin --tgt; indica los pares como --src y --tgt, o --tsv, o --jsonl, o --dataset",
         ),
         (
             "train --jsonl list.jsonl --model-dir m",

@@ -198,7 +198,11 @@ WRONG = {
         "dev pairs without pairs to train on; give those too, or name files (dev_tsv=)",
     ),
     "targets alone": ((None, ["a"]), {}, "targets without sources; give both, or pairs"),
-    "nothing": ((), {"dev": None}, "no training pairs: give them as src and tgt, or tsv, or jsonl, or dataset"),
+    "nothing": (
+        (),
+        {"dev": None},
+        "no pairs to train on: give sources and targets, pairs or a table, or name files (tsv=)",
+    ),
     "none": (([],), {}, "pairs: no pair has text on both sides (0 lines read)"),
     "twice": ((TRAIN,), {"tsv": "a.tsv"}, "pairs are given twice, as tsv too; leave one of them out"),
 }

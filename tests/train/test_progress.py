@@ -42,6 +42,20 @@ def test_quiet_shows_nothing(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
 
 
+def test_trainings_beside_each_other_say_whole_lines_that_begin_with_their_names(monkeypatch: pytest.MonkeyPatch):
+    """On a terminal too, where bars of both would overwrite each other; nothing of what they begin with."""
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    monitor = Monitor(label="luong")
+    monitor.note("12 pairs")
+    monitor.start("luong", 10, 4)
+    for done in range(5, 11):
+        monitor.update(done, 1000, 2.5)
+    monitor.note("epoch 1 [x]")
+    monitor.stop()
+    said = [f"{done} of 10 updates, loss 2.500" for done in (6, 8, 10)]
+    assert stream.getvalue() == "".join(f"luong: {line}\n" for line in [*said, "epoch 1 [x]"])
+
+
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")

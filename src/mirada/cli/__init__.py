@@ -33,7 +33,7 @@ COMMANDS = {
     "export": "write a model for another engine: ONNX graphs that run without torch",
     "import": "make a model folder of another toolkit's model (Marian, OpenNMT-py, JoeyNMT, fairseq)",
     "push": "share a model on the Hugging Face hub, with its card",
-    "demo": "see everything in under four minutes: train four systems, translate, look at attention",
+    "demo": "see everything in under three minutes: train four systems, translate, look at attention",
 }
 MODULES = {"import": "importing"}  # where the command's name cannot be a module's
 LONGEST_MESSAGE = 1000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mirada.cli import tell
 from mirada.cli.flags import Parser, add_options, collect
-from mirada.cli.pairs import FILES, FORMAT, PAIRS, pair_options, refuse_ignored
+from mirada.cli.pairs import FILES, FORMAT, PAIRS, pair_options, refuse_ignored, warn_of_swapped
 from mirada.cli.streams import data_output
 from mirada.errors import ConfigError
 from mirada.files import expanded
@@ -65,6 +65,7 @@ def run(arguments: Sequence[str]) -> int:
 
     job = _job(values)
     pairs = _pairs(values, dev=False)
+    warn_of_swapped(job.model, *pairs)
     gold = _gold(values.gold, job, pairs) if values.gold else None
     dev = _on_dev(job, values) if len(job.tried) > 1 else {}
     chosen = best_reading(dev) if dev else job.tried[0]

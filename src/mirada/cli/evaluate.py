@@ -12,6 +12,7 @@ from mirada.cli import say, tell
 from mirada.cli.engine import add_engine, engine_of
 from mirada.cli.flags import Parser, add_models, add_options, collect, ensemble_mode, positive
 from mirada.cli.items import Items, add_items, items_of_pairs, items_of_references
+from mirada.cli.pairs import warn_of_swapped
 from mirada.cli.streams import data_output
 from mirada.errors import ConfigError, DataError
 from mirada.files import expanded, write_text
@@ -142,6 +143,7 @@ def _translated(values: argparse.Namespace) -> tuple[Hypotheses, str]:
     here = device if choice.kind == "local" else "cpu"  # workers have their own
     translator = load(values.models, device=here, ensemble_mode=ensemble_mode(values))
     translator.warn = say
+    warn_of_swapped(translator, items.sources, [first for first, *_ in items.references])
     search = changed(translator.config.search, collect(values).get("search", {}))
     size = values.batch_size or 64
     if choice.kind == "local":

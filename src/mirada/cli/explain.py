@@ -92,7 +92,7 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--force", metavar="TEXT", help="the beginning of the output, given")
     parser.add_argument("--step", type=int, metavar="T", help="show this step only (text)")
     parser.add_argument("--top", type=int, default=5, metavar="K", help="next tokens listed at each step [5]")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="what is written [text]")
+    parser.add_argument("--format", choices=FORMATS, help="what is written [by the ending of --output, else text]")
     parser.add_argument("--output", metavar="FILE", help="file to write [standard output]")
     parser.add_argument("--verify", metavar="FILE", help="recompute a file of --format json from the model's weights")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N [auto]")
@@ -113,7 +113,15 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
             raise ConfigError(f"{one}: no such model folder; a text of several words stands in quotes")
     values.models = [values.model, *map(located, values.more)]
     values.mode = ensemble_mode(values)
+    values.format = values.format or _format_of(Path(values.output or ""))
     return values
+
+
+def _format_of(output: Path) -> str:
+    """What the name of a file promises."""
+    packed_last = output.suffix in (".gz", ".xz")
+    ending = (output.with_suffix("") if packed_last else output).suffix[1:]
+    return ending if ending in FORMATS else "text"
 
 
 def _check(values: argparse.Namespace) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from mirada.cli import say
 from mirada.cli.flags import add_options
 from mirada.config.options import DataConfig
 from mirada.data.corpus import Corpus, read_files, required_files
 from mirada.errors import ConfigError
 from mirada.files import expanded
+
+if TYPE_CHECKING:
+    from mirada import runtime
+    from mirada.translator import Translator
 
 FILES = ("src", "tgt", "tsv", "jsonl", "dataset")
 FORMAT = ("source_column", "target_column", "source_key", "target_key")
@@ -36,6 +41,14 @@ def read_pairs(options: Mapping[str, Any], model: str | None = None) -> Corpus:
     refuse_ignored(options)
     data = pair_options(options, model)
     return read_files(required_files(data, "input"), data)
+
+
+def warn_of_swapped(model: Translator | runtime.Translator, sources: Sequence[str], targets: Sequence[str]) -> None:
+    """Say so where pairs read like a model's the other way round."""
+    from mirada.data.swapped import SWAPPED, sides_swapped
+
+    if sides_swapped(sources, targets, (model.source_tokenizer, model.target_tokenizer)):
+        say(f"warning: {SWAPPED}")
 
 
 def pair_options(options: Mapping[str, Any], model: str | None = None) -> DataConfig:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mirada.cli.flags import Parser, add_models, collect, ensemble_mode, positive
-from mirada.cli.pairs import add_pairs, read_pairs
+from mirada.cli.pairs import add_pairs, read_pairs, warn_of_swapped
 from mirada.cli.streams import data_output
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     mode = ensemble_mode(values)
     pairs = read_pairs(collect(values).get("data", {}), values.models[0])
     translator = load(values.models, device=values.device, ensemble_mode=mode)
+    warn_of_swapped(translator, pairs.sources, pairs.targets)
     scored = translator.score(pairs.sources, pairs.targets, batch_size=values.batch_size)
     for line, found in zip(pairs.lines, scored, strict=True):
         print(_as_json(line, found) if values.tokens else f"{found.log_probability:.6f}", file=output)

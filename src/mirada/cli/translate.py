@@ -50,6 +50,7 @@ def run(arguments: Sequence[str]) -> int:
         return _translate_there(values)
     if not values.models:
         raise ConfigError("give a model folder, or --server URL; see `mirada translate --help`")
+    _refuse_text(values.models)
     choice = engine_of(values, values.device, threads=True)
     translator, options = _loaded(values, choice)
     with ExitStack() as stack:
@@ -73,6 +74,16 @@ def run(arguments: Sequence[str]) -> int:
             raise DataError(f"{values.prefix_file}: more lines than the input, which has {remarks.lines}")
     say_remarks(remarks)
     return 0
+
+
+def _refuse_text(models: Sequence[str]) -> None:
+    """Raise ConfigError for a text behind the model."""
+    for one in models[1:]:
+        if "/" not in one and not os.path.lexists(one):
+            raise ConfigError(
+                f"{one}: no such model folder; a text to translate is read from standard input, or with --input from a "
+                f'file: echo "…" | mirada translate {models[0]}'
+            )
 
 
 def _loaded(values: argparse.Namespace, choice: EngineChoice) -> tuple[Translator | Runtime, SearchConfig]:

@@ -131,27 +131,32 @@ def rows_of(files: Files, config: DataConfig) -> Rows:
     return _parallel_rows(path, files.paths[1])
 
 
-def chosen_files(config: DataConfig, *, dev: bool = False) -> Files | None:
+def chosen_files(config: DataConfig, *, dev: bool = False, test: bool = False) -> Files | None:
     """Find the one way in which the pairs (or the dev pairs) are given, None if they are not.
 
-    Raises ConfigError for half a way or more than one.
+    `test`: they are test pairs, which flags such as --test-src name. Raises ConfigError for half a way or several.
     """
     prefix = "dev_" if dev else ""
     given = {name: getattr(config, prefix + name) for name in WAYS}
     names = [name for name, value in given.items() if value is not None]
     if config.prepared is not None:
         return _prepared(config, [prefix + name for name in names], dev=dev)
-    ways = f"give pairs as {prefix}src and {prefix}tgt, or {prefix}tsv, or {prefix}jsonl, or {prefix}dataset"
+    flag = "--dev-" if dev else "--test-" if test else "--"
     if names in (["src"], ["tgt"]):
         other = "tgt" if names == ["src"] else "src"
-        raise ConfigError(f"{prefix}{names[0]} without {prefix}{other}; {ways}")
+        raise ConfigError(f"{flag}{names[0]} without {flag}{other}; give pairs as {_ways(flag)}")
     if len(names) > 1 and names != ["src", "tgt"]:
-        options = ", ".join(prefix + name for name in names)
-        raise ConfigError(f"{options} are too many together; {ways}")
+        options = ", ".join(flag + name for name in names)
+        raise ConfigError(f"{options} are too many together; give pairs as {_ways(flag)}")
     if not names:
         return None
     kinds: dict[str, Kind] = {"src": "text", "tsv": "tsv", "jsonl": "jsonl", "dataset": "dataset"}
     return Files(kinds[names[0]], tuple(expanded(given[name]) for name in names))
+
+
+def _ways(flag: str) -> str:
+    """The ways to give pairs, by flags that begin so."""
+    return f"{flag}src and {flag}tgt, or {flag}tsv, or {flag}jsonl, or {flag}dataset"
 
 
 def _prepared(config: DataConfig, names: list[str], *, dev: bool) -> Files | None:
@@ -162,11 +167,12 @@ def _prepared(config: DataConfig, names: list[str], *, dev: bool) -> Files | Non
 
 
 def required_files(config: DataConfig, what: str) -> Files:
-    """Find the files of the pairs; raises ConfigError if there are none."""
-    if files := chosen_files(config):
+    """Find the files of the pairs; raises ConfigError if there are none. `what`: training, test or input."""
+    is_test = what == "test"
+    if files := chosen_files(config, test=is_test):
         return files
     wanted = f"{what} pairs"
-    raise ConfigError(f"no {wanted}: give them as src and tgt, or tsv, or jsonl, or dataset")
+    raise ConfigError(f"no {wanted}: give them as {_ways('--test-' if is_test else '--')}")
 
 
 def read_files(files: Files, config: DataConfig) -> Corpus:

@@ -19,6 +19,7 @@ from mirada.data.encoded import Encoded
 from mirada.data.fitting import fit, truncate
 from mirada.data.pairs import Corpus, select
 from mirada.data.parts import SourceTokenizer, split_parts, texts_of_parts, train_source
+from mirada.data.swapped import SWAPPED, sides_swapped
 from mirada.data.tokenizer import Piece, Tokenizer, TokenizerOptions, train_tokenizer
 from mirada.data.vocabulary import EOS, UNK
 from mirada.errors import DataError
@@ -174,12 +175,13 @@ def encode_set(
 
 
 def encode_dev(data: DataConfig, corpus: Corpus, tokenizers: Tokenizers, *, copies: bool = False) -> EncodedSet:
-    """The same for dev, with what is unknown in it; raises DataError if that is most of it."""
+    """The same for dev, with what is unknown or doubtful in it; raises DataError if most is unknown."""
     dev = encode_set(data, corpus, tokenizers, "dev", copies=copies)
     # What a model copies need not be known.
-    unknown = ["" if copies else _unknown("source", dev.pairs.sources, corpus.name)]
-    unknown.append(_unknown("target", dev.pairs.targets, corpus.name))
-    return dev._replace(notes=[note for note in (*dev.notes, *unknown) if note])
+    doubts = ["" if copies else _unknown("source", dev.pairs.sources, corpus.name)]
+    doubts.append(_unknown("target", dev.pairs.targets, corpus.name))
+    doubts += [f"warning: {corpus.name}: {SWAPPED}"] * sides_swapped(corpus.sources, corpus.targets, tokenizers)
+    return dev._replace(notes=[note for note in (*dev.notes, *doubts) if note])
 
 
 def parts(corpus: Corpus) -> Iterator[Corpus]:

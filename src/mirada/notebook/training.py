@@ -97,6 +97,8 @@ def _prepared(
     if given[0] is None and given[1] is None:
         if dev is not None:
             raise ConfigError("dev pairs without pairs to train on; give those too, or name files (dev_tsv=)")
+        if not any(name in values.get("data", {}) for name in FILES):
+            raise ConfigError("no pairs to train on: give sources and targets, pairs or a table, or name files (tsv=)")
         return parse({**values, "model_dir": folder}), None
     if given[0] is None:
         raise ConfigError("targets without sources; give both, or pairs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -65,8 +66,9 @@ def serve(end: Connection[Any, Any], make: Make, environment: dict[str, str]) ->
     items: SimpleQueue[Any] = SimpleQueue()
     Thread(target=_receive, args=(end, items), daemon=True).start()
     answering = Answering(make)
-    while True:
-        end.send(answering(items.get()))
+    with suppress(BrokenPipeError):  # whoever asked is gone
+        while True:
+            end.send(answering(items.get()))
 
 
 def _receive(end: Connection[Any, Any], items: SimpleQueue[Any]) -> None:

@@ -115,11 +115,12 @@ def test_empty_files_have_no_pairs(tmp_path):
 
 def test_what_is_raised(tmp_path):
     with pytest.raises(
-        ConfigError, match=r"^no training pairs: give them as src and tgt, or tsv, or jsonl, or dataset$"
+        ConfigError, match=r"^no training pairs: give them as --src and --tgt, or --tsv, or --jsonl, or --dataset$"
     ):
         check_corpus(DataConfig())
     path = put(tmp_path / "a.tsv", ["a\tb"])
-    with pytest.raises(ConfigError, match=r"^no test pairs: give them as src and tgt, or tsv, or jsonl, or dataset$"):
+    ways = "--test-src and --test-tgt, or --test-tsv, or --test-jsonl, or --test-dataset"
+    with pytest.raises(ConfigError, match=f"^no test pairs: give them as {ways}$"):
         check_corpus(DataConfig(tsv=path), test=DataConfig())
     with pytest.raises(DataError, match=f"^{re.escape(str(tmp_path / 'no'))}: no such file$"):
         check_corpus(DataConfig(tsv=str(tmp_path / "no")))

@@ -27,7 +27,7 @@ def split_pairs(request: BottleneckRequest) -> tuple[items.Pairs, int]:
         return small_world(settings, limit), limit
     train, dev = load_pairs(data, seed=1)
     test = parse({"data": request.test}, where="test pairs").data
-    files = chosen_files(test)
+    files = chosen_files(test, test=True)
     lengths, unit = arithmetic.source_lengths(train.sources)
     limit = request.length or max(2, int(np.quantile(lengths, 0.98)) // 2)
     if files is None:

@@ -78,7 +78,7 @@ def given_pairs(data: DataConfig, test: DataConfig, *, seed: int = 1) -> Pairs:
     notes = (
         [] if chosen_files(data, dev=True) else [f"dev: {len(dev)} pairs split off the training pairs (seed {seed})"]
     )
-    files = chosen_files(test)
+    files = chosen_files(test, test=True)
     if files is not None:
         return Pairs(train, dev, read_files(files, test), (*notes, *map(_skipped, (train, dev))))
     train, held_out = split_dev(train, size=data.dev_size, seed=seed + 1)

@@ -140,7 +140,7 @@ def _pairs(request: ComparisonRequest, data: DataConfig) -> items.Pairs:
     if chosen_files(data):
         pairs = items.given_pairs(data, test)
         return pairs._replace(gold=_gold(request, pairs.test))
-    if chosen_files(test) or chosen_files(data, dev=True):
+    if chosen_files(test, test=True) or chosen_files(data, dev=True):
         raise ConfigError("there are test or dev pairs but no training pairs; give --src and --tgt (or --tsv, --jsonl)")
     return items.embedded_pairs(request.embedded)
 
@@ -157,7 +157,7 @@ def _plan_models(request: ComparisonRequest) -> Plan:
         if not device:
             raise ConfigError(f"{useless[0]} does nothing with --models, which are only tested; leave it out")
     test = parse({"data": request.test}, where="test pairs").data
-    files = chosen_files(test)
+    files = chosen_files(test, test=True)
     if files is None:
         raise ConfigError("--models needs test pairs: give --test-src and --test-tgt, or --test-tsv, or --test-jsonl")
     configs = {path: checkpoint.read_config(expanded(path)) for path in request.models}
