@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from mirada.errors import ConfigError
 from mirada.serving.engine import Engine, Wanted
 from mirada.serving.errors import RefusedError
+from mirada.serving.route import GivenBody
 from mirada.serving.schemas import (
     ErrorAnswer,
     ExplainAnswer,
@@ -35,7 +36,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     503: {"model": ErrorAnswer, "description": "the queue is full: wait for Retry-After"},
     504: {"model": ErrorAnswer, "description": "not done within the time limit"},
 }
-router = APIRouter(prefix="/v1", responses=REFUSALS)
+router = APIRouter(prefix="/v1", responses=REFUSALS, route_class=GivenBody)
 
 
 def service_of(request: Request) -> Service:

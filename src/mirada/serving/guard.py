@@ -44,7 +44,7 @@ HEADERS = [
 
 
 class Exchange:
-    """One request and what is known of its answer."""
+    """One request: what was given, and what is known of its answer."""
 
     def __init__(self, scope: Scope):
         headers = dict(scope["headers"])
@@ -52,18 +52,19 @@ class Exchange:
         self.id = given.decode() if GOOD_ID.fullmatch(given) else uuid4().hex[:16]
         self.headers, self.path, self.method = headers, str(scope["path"]), str(scope["method"])
         self.status, self.begun, self.fields = 0, perf_counter(), dict[str, object]()
+        self.values: object = None  # of the body
         scope.setdefault("state", {})["exchange"] = self
 
 
 class Guard:
-    """An ASGI application around another one."""
+    """An ASGI application around another one, which reads no body: what it says is in the exchange."""
 
     def __init__(self, app: App, settings: ServeConfig, metrics: Metrics, tokens: tuple[bytes, ...]):
         self.app, self.settings, self.metrics, self.tokens = app, settings, metrics, tokens
         self.log = logging.getLogger("mirada.serve")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or hand it on once its body is whole and can be read."""
+        """Answer one request, or hand it on once its body is whole and read."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -77,28 +78,27 @@ class Guard:
 
         self.metrics.running.inc()
         try:
-            body = await self._body(exchange, receive)
-            scope["headers"] = _as_json(scope["headers"])
-            await self.app(scope, _replay(body, receive), answer)
+            exchange.values = await self._values(exchange, receive)
+            await self.app(scope, receive, answer)
         except Exception as error:  # the last place where one can be met
             await self._refuse(exchange, error, answer)
         finally:
             self.metrics.running.dec()
             self._log(exchange, scope)
 
-    async def _body(self, exchange: Exchange, receive: Receive) -> bytes:
-        """The whole body; raises RefusedError for one that is too large, too slow, or no JSON."""
+    async def _values(self, exchange: Exchange, receive: Receive) -> object:
+        """What the whole body says; raises RefusedError for one that is too large, too slow, or no JSON."""
         self._check_token(exchange)
         if exchange.method not in ("POST", "PUT", "PATCH"):
-            return b""
+            return None
         kind = exchange.headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         form = kind == FORM and exchange.path == LIBRE
         if kind != b"application/json" and not form:
             raise RefusedError(415, "expected Content-Type: application/json")
         body = await self._read(exchange, receive)
-        body = _form(body) if form else body
-        self._check_key(exchange, _json(body))
-        return body
+        values = _form(body) if form else _json(body)
+        self._check_key(exchange, values)
+        return values
 
     async def _read(self, exchange: Exchange, receive: Receive) -> bytes:
         most = self.settings.max_body_bytes
@@ -189,28 +189,13 @@ def read_tokens(content: str) -> tuple[bytes, ...]:
     return tuple(line.encode() for line in lines if line and not line.startswith("#"))
 
 
-def _as_json(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The headers of the body that is handed on: a form has become JSON."""
-    return [(name, b"application/json" if name == b"content-type" else value) for name, value in headers]
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give the body that was read, and then whatever comes: that the client leaves."""
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def next_message() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return next_message
-
-
-def _form(body: bytes) -> bytes:
-    """A form's fields as a JSON object."""
+def _form(body: bytes) -> dict[str, Any]:
+    """A form's fields as JSON would give them."""
     fields = parse_qs(_text(body), keep_blank_values=True, max_num_fields=20)
     values: dict[str, Any] = {name: found[0] if len(found) == 1 else found for name, found in fields.items()}
     if str(values.get("alternatives", "")).isdigit():
         values["alternatives"] = int(values["alternatives"][:9])
-    return json.dumps(values).encode()
+    return values
 
 
 def _json(body: bytes) -> object:

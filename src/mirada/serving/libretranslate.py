@@ -8,11 +8,12 @@ from pydantic import BaseModel
 from mirada.serving.endpoints import REFUSALS, as_json, log_fields, service_of
 from mirada.serving.engine import Wanted
 from mirada.serving.errors import RefusedError
+from mirada.serving.route import GivenBody
 from mirada.serving.schemas import LibreRequest
 from mirada.serving.service import Service, as_bytes, as_list
 
 NAMES = {"en": "English", "es": "Spanish", "de": "German", "fr": "French", "it": "Italian", "pt": "Portuguese"}
-router = APIRouter(responses=REFUSALS)
+router = APIRouter(responses=REFUSALS, route_class=GivenBody)
 
 
 class LibreAnswer(BaseModel):

@@ -16,12 +16,13 @@ from mirada.config.options import SearchConfig
 from mirada.serving.endpoints import REFUSALS, log_fields, service_of
 from mirada.serving.engine import Coming, Engine, Wanted, cancel
 from mirada.serving.errors import RefusedError, too_late, translated
+from mirada.serving.route import GivenBody
 from mirada.serving.schemas import StreamRequest
 from mirada.serving.service import Service
 from mirada.serving.steps import sentence_steps
 
 AHEAD = 64  # lines of a document that wait or are searched at once: others come in between, and memory stays constant
-router = APIRouter(prefix="/v1", responses=REFUSALS)
+router = APIRouter(prefix="/v1", responses=REFUSALS, route_class=GivenBody)
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "events: `line` for each line in order, or `step` for each step and `done`; `error`; `end`",
