@@ -29,7 +29,7 @@ MIXED: tuple[dict[str, Any], ...] = ({}, {"beam_size": 1}, {"beam_size": 4, "n_b
 KINDS: dict[str, tuple[dict[str, Any], ...]] = {"own": ({},), "mixed": MIXED}  # options of requests
 WORDS = ("the", "old", "man", "reads", "a", "red", "book", "under", "tree", "near", "house", "where", "sleep", "buys")
 WARM = 3.0  # seconds before anything is measured
-PASSES = 4  # over the texts, offline
+PASSES = 4  # over the texts, offline; of several kinds of options together
 FLAT = 1.03  # times the memory after the first tenth of the requests, at most
 
 
@@ -60,7 +60,7 @@ def offline(model: str, texts: Sequence[str], kinds: Sequence[dict[str, Any]], w
     ways = [(kind, changed(translator.config.search, kind)) for kind in kinds]
     found = [(kind, translator.search(texts, options=options)) for kind, options in ways]
     begun, used = time.perf_counter(), time.process_time()
-    for _, options in ways * PASSES:
+    for _, options in ways * (PASSES // len(ways)):
         translator.search(texts, options=options)
     seconds, used = time.perf_counter() - begun, time.process_time() - used
     questions = [
@@ -69,7 +69,7 @@ def offline(model: str, texts: Sequence[str], kinds: Sequence[dict[str, Any]], w
         for text, outputs in zip(texts, results, strict=True)
     ]
     random.Random(2).shuffle(questions)
-    count = PASSES * len(questions)
+    count = PASSES // len(ways) * len(questions)
     return Offline(questions, count / seconds, 1000 * used / count, translator.config.search.beam_size)
 
 
