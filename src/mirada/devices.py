@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -38,10 +39,15 @@ def halving(batch: list[Item], work: Callable[[list[Item]], list[Made]], name: C
     return [*halving(batch[:middle], work, name), *halving(batch[middle:], work, name)]
 
 
+def synchronous(device: torch.device) -> bool:
+    """Whether what a device was asked for is done when the call is over; to read a number of another is to wait."""
+    return device.type == "cpu"
+
+
 def choose_device(name: str) -> torch.device:
     """`auto` takes a GPU if there is one; raises ConfigError for a device that is not there."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -54,4 +60,6 @@ def choose_device(name: str) -> torch.device:
         raise ConfigError(
             f"device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices; use auto or cpu"
         )
+    if device.type == "cuda":  # weights of recurrent layers are copied together, as kernels/recurrence.py means it
+        warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
     return device

@@ -27,11 +27,12 @@ from mirada.search.step import (
     Trail,
     allowed,
     attention_of,
-    host,
+    hosts,
     hypothesis,
     largest_sums,
     log_probabilities,
     penalty,
+    perhaps_any,
 )
 from mirada.trees import select_rows
 
@@ -90,14 +91,15 @@ def beam_search(step: StepFunction, options: SearchConfig, *, with_attention: bo
         # With fewer live candidates than beams, ended ones are among the kept: their beams are empty.
         ended = candidates.tokens == EOS
         scores, kept = candidates.scores.masked_fill(ended, -inf).topk(width, dim=1)
-        attention = attention_of(result, len(group.ages)) if with_attention else None
-        tokens, log_p, beams, parents = (host(part) for part in (*candidates[1:], kept))
-        record = BeamStep(tokens, log_p, beams, parents, attention)
         ends = _with_ended(group.own.ends, candidates, ended, group.ages + 1, options.alpha)
         own, before = BeamState(scores, kept, ends, group.own.longest), group
         rows = candidates.beams.gather(1, kept) + _first_rows(group)
         group = _advance(group, candidates, kept)._replace(own=own, state=result.state)
-        finished = _finished(group).nonzero().flatten()
+        weights = attention_of(result, len(group.ages)) if with_attention else []
+        done, *made = hosts((_finished(group), *candidates[1:], kept, *weights))
+        tokens, log_p, beams, parents, *attention = made
+        record = BeamStep(tokens, log_p, beams, parents, attention[0] if attention else None)
+        finished = torch.from_numpy(np.flatnonzero(done))
         last = _ends_of(_close(before, ends, candidates, ended), finished) if len(finished) else []
         return Advanced(group, rows, record, finished, last)
 
@@ -150,7 +152,7 @@ def _advance(group: Group, candidates: Candidates, kept: Tensor) -> Group:
 def _with_ended(ends: Ends, candidates: Candidates, ended: Tensor, ages: Tensor, alpha: float) -> Ends:
     """Let those of the best `K` candidates that ended compete for the places."""
     best = ended.shape[1] // 2
-    if not ended[:, :best].any():
+    if not perhaps_any(ended[:, :best]):
         return ends._replace(scores=ends.scores.to(candidates.scores.dtype))
     scores = candidates.scores[:, :best].masked_fill(~ended[:, :best], -inf)
     index = torch.arange(best, device=scores.device).expand_as(scores)
@@ -201,7 +203,8 @@ def _places(ends: Ends, index: Tensor) -> Ends:
 
 def _ends_of(ends: Ends, finished: Tensor) -> list[list[tuple[int, int]]]:
     """Length and last candidate of every output of the sentences that are done."""
-    rows = zip(*(field.tolist() for field in select_rows(ends, finished)), strict=True)
+    known = hosts(select_rows(ends, finished.to(ends.scores.device)))
+    rows = zip(*(field.tolist() for field in known), strict=True)
     return [
         [(length, candidate) for score, length, candidate in zip(*row, strict=True) if score != -inf] for row in rows
     ]

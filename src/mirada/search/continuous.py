@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from mirada.data.vocabulary import BOS, PAD
+from mirada.devices import synchronous
 from mirada.search.memory import put
 from mirada.search.step import Hypothesis, Rules, Trail
 from mirada.trees import Tree, map_tensors, put_rows, select_rows
@@ -53,7 +54,7 @@ class Advanced(NamedTuple):
     group: Group
     rows: Tensor | None  # [A, K] the row that each beam goes on from; None: its own
     record: Any  # what the search needs of this step to read outputs back
-    finished: Tensor  # [F] places of the sentences whose result nothing can change any more
+    finished: Tensor  # [F] places of the sentences whose result nothing can change any more; on the CPU
     ends: Any  # of each of those, how its outputs end: a sequence as long
 
 
@@ -78,6 +79,7 @@ class RunningBatch:
         self._group: Group | None = None
         self._waiting: Group | None = None  # encoded, spread, without a place
         self._trails: dict[int, Trail] = {}
+        self._known: tuple[Tensor | None, list[int]] = (None, [])  # the tickets that were read last
 
     @property
     def empty(self) -> bool:
@@ -127,7 +129,7 @@ class RunningBatch:
         free = min(len(finished), len(finished) + places - len(group.tickets))
         if self._waiting is not None and free > 0:
             count = min(free, len(self._waiting.tickets))
-            group = _put(group, finished[:count], self._taken(count), self._insert)
+            group = _put(group, finished[:count].to(group.tickets.device), self._taken(count), self._insert)
             finished = finished[count:]
         self._keep(_closed_up(group, finished, self._insert) if len(finished) else group)
         self._fill_free(places)
@@ -145,7 +147,9 @@ class RunningBatch:
 
     def _advance(self, group: Group, done: list[Done]) -> Advanced:
         """Make a step of a group; adds the results of those that are done to `done`."""
-        tickets = group.tickets.tolist()
+        if self._known[0] is not group.tickets:  # a GPU is asked only where sentences have come or gone
+            self._known = (group.tickets, group.tickets.tolist())
+        tickets = self._known[1]
         advanced = self._search.advance(group)
         for row, ticket in enumerate(tickets):
             self._trails[ticket].append((advanced.record, row))
@@ -191,7 +195,7 @@ def _selected(advanced: Advanced) -> Group:
     group, rows, finished = advanced.group, advanced.rows, advanced.finished
     if not len(finished):
         return group._replace(state=_reordered(group.state, rows))
-    stay = _others(finished, len(group.tickets))
+    stay = _others(finished, len(group.tickets)).to(group.tickets.device)
     if rows is None:
         rows = torch.arange(group.tokens.numel(), device=stay.device).view_as(group.tokens)
     state = select_rows(group.state, rows[stay].flatten())
@@ -212,12 +216,13 @@ def _without(group: Group | None, tickets: Collection[int]) -> Group | None:
 
 def _closed_up(group: Group, finished: Tensor, insert: Insert) -> Group:
     """The same, but of memory and state only the last sentences' are copied, over those that are finished."""
-    left, beams = len(group.tickets) - len(finished), group.tokens.size(1)
+    left, beams, device = len(group.tickets) - len(finished), group.tokens.size(1), group.tickets.device
     places = finished[finished < left]
     if not len(places):
         return _cut(group, slice(left))
     last = left + _others(finished[finished >= left] - left, len(finished))
-    order = torch.arange(left, device=last.device).index_copy_(0, places, last)
+    order = torch.arange(left).index_copy_(0, places, last).to(device)
+    places, last = places.to(device), last.to(device)
     small = select_rows(group._replace(memory=None, state=None), order)
     memory = map_tensors(lambda leaf: leaf[:left], group.memory)
     state = map_tensors(lambda leaf: leaf[: left * beams], group.state)
@@ -250,8 +255,8 @@ def _others(places: Tensor, count: int) -> Tensor:
 
 
 def _reordered(state: Tree, rows: Tensor | None) -> Tree:
-    """Take `rows` of a state; one whose order stays is left alone."""
-    if rows is None or torch.equal(rows.flatten(), torch.arange(rows.numel(), device=rows.device)):
+    """Take `rows` of a state; one whose order stays is left alone, where it costs nothing to ask."""
+    if rows is None or (synchronous(rows.device) and torch.equal(rows.flatten(), torch.arange(rows.numel()))):
         return state
     return select_rows(state, rows.flatten())
 

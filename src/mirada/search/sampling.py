@@ -18,7 +18,7 @@ from mirada.search.step import (
     Trail,
     allowed,
     attention_of,
-    host,
+    hosts,
     hypothesis,
     largest,
     log_probabilities,
@@ -141,11 +141,13 @@ def _search(
         choice = allowed(own, group.rules, group.ages, history)
         chosen = choose(choice, group)[:, None]
         tokens, log_p = chosen.view(-1, outputs), own.gather(1, chosen).view(-1, outputs)
-        attention = attention_of(result, len(group.ages)) if with_attention else None
+        weights = attention_of(result, len(group.ages)) if with_attention else []
         over = group.rules.limits <= group.ages
         group = _advance(group._replace(state=result.state), tokens)
-        finished = (group.own.done.all(1) | over).nonzero().flatten()
-        return Advanced(group, None, SampleStep(host(tokens), host(log_p), attention), finished, [None] * len(finished))
+        done, chosen_now, log_now, *attention = hosts((group.own.done.all(1) | over, tokens, log_p, *weights))
+        record = SampleStep(chosen_now, log_now, attention[0] if attention else None)
+        finished = torch.from_numpy(np.flatnonzero(done))
+        return Advanced(group, None, record, finished, [None] * len(finished))
 
     def read_back(trail: Trail, _ends: None) -> list[Hypothesis]:
         found = [_path(trail, place, options.alpha) for place in range(outputs)]

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from mirada.data.beginnings import Spelling
 from mirada.data.vocabulary import EOS, NEVER_WRITTEN, PAD
+from mirada.devices import synchronous
 
 BLOCK = 64
 FEW = 1 << 14  # numbers that are looked through one by one as fast
@@ -112,15 +113,34 @@ def host(tensor: Tensor) -> np.ndarray:
     return array
 
 
+def hosts(parts: Sequence[Tensor]) -> list[np.ndarray]:
+    """Several tensors' numbers where Python reads them. A GPU is asked once, for numbers that float64 holds exactly."""
+    device = parts[0].device
+    if synchronous(device):
+        return [host(part) for part in parts]
+    wide = torch.float32 if device.type == "mps" else torch.float64
+    flat = torch.cat([part.to(wide).flatten() for part in parts]).cpu().numpy()
+    ends = np.cumsum([part.numel() for part in parts])[:-1]
+    found = [part.reshape(like.shape) for part, like in zip(np.split(flat, ends), parts, strict=True)]
+    return [
+        part if like.is_floating_point() else part.astype(np.int64) for part, like in zip(found, parts, strict=True)
+    ]
+
+
+def perhaps_any(mask: Tensor) -> bool:
+    """Whether any of a mask is True, where it costs nothing to ask; else that may be."""
+    return not synchronous(mask.device) or bool(mask.any())
+
+
 def penalty(length: Length, alpha: float) -> Length:
     """Length penalty ((5 + n) / 6)^α of a number or a float tensor (Wu et al. 2016, section 7, eq. 14)."""
     result: Length = ((5 + length) / 6) ** alpha
     return result
 
 
-def attention_of(result: StepResult, sentences: int) -> np.ndarray | None:
-    """Attention of a step by sentence and row of the sentence, `[A, K, S]`, where the decoder has it."""
-    return None if result.attention is None else host(result.attention.unflatten(0, (sentences, -1)))
+def attention_of(result: StepResult, sentences: int) -> list[Tensor]:
+    """Attention of a step by sentence and row of the sentence, `[A, K, S]`; none where the decoder has it not."""
+    return [] if result.attention is None else [result.attention.unflatten(0, (sentences, -1))]
 
 
 def producible(logits: Tensor) -> Tensor:
@@ -129,14 +149,14 @@ def producible(logits: Tensor) -> Tensor:
     A softmax over the result gives those two no probability: every log-probability of mirada is normalised like this.
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
-    logits[:, NEVER_WRITTEN] = -inf
+    logits[:, NEVER_WRITTEN].fill_(-inf)
     return logits
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
     """Log-probabilities `[N, V]`, at least in float32; −inf on `<pad>` and `<s>`. They take the place of the logits."""
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    logits[:, NEVER_WRITTEN] = -inf
+    logits[:, NEVER_WRITTEN].fill_(-inf)
     # In place, for fresh memory costs as much as the sums. A GPU may read a row again after it has begun to write it.
     return torch.log_softmax(logits, 1, out=logits) if logits.device.type == "cpu" else logits.log_softmax(1)
 
@@ -180,7 +200,7 @@ def allowed(logits: Tensor, rules: Rules, ages: Tensor, history: Tensor | None) 
     choice, count = logits, len(logits) // len(ages)
     early = ages < rules.min_length if rules.min_length else None
     again = history if rules.ngram_size else None
-    if (early is not None and early.any()) or again is not None:
+    if (early is not None and perhaps_any(early)) or again is not None:
         choice = logits.clone()
         if early is not None:
             choice[:, EOS] = choice[:, EOS].masked_fill(early.repeat_interleave(count), -inf)
@@ -190,7 +210,7 @@ def allowed(logits: Tensor, rules: Rules, ages: Tensor, history: Tensor | None) 
         choice[:, EOS] = torch.where(stuck, logits[:, EOS], choice[:, EOS])
     if rules.prefix.shape[1]:
         inside = rules.prefix_lengths > ages  # [A]
-        if inside.any():
+        if perhaps_any(inside):
             token = rules.prefix.gather(1, ages.clamp(max=rules.prefix.shape[1] - 1)[:, None])[:, 0]  # [A]
             choice = _forced(choice, logits, token.repeat_interleave(count), inside.repeat_interleave(count))
     return choice if history is None or rules.spelling is None else _spelled(choice, logits, rules, ages, history)
