@@ -203,7 +203,7 @@ def test_other_batches_than_planned_are_noticed(tmp_path: Path) -> None:
     watched = clock.Clock(clock.Plan(warmup=0, windows=1, updates=1))
     watched.tokens = [6]
     with pytest.raises(RuntimeError, match="training read other batches"):
-        train.batches(workloads.options(workload, laid, tmp_path), laid, watched)
+        train.batches(workloads.options(workload, laid, workloads.Place(tmp_path)), laid, watched)
 
 
 def here(step: everything.Step) -> int:

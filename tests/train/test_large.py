@@ -57,17 +57,19 @@ def corpora(tmp_path: Path) -> dict[str, dict[str, object]]:
         "split": {"tsv": blank, "dev-size": 5, "max-length": 6, "tokenizer": "auto"},
         "parts": {"tsv": parts, **columns, "tokenizer": "char", "source-tokenizer": "char,features"},
         "shared": {"src": sides[0], "tgt": sides[1], "share-vocab": "true", "tokenizer": "bpe", "vocab-size": 20},
+        "one language": {"src": sides[0], "tgt": sides[1], "tokenizer": "bpe", "vocab-size": 20},
         "lines": {"jsonl": lines, "tokenizer": "auto", "truncate-source": "first", "max-length": 7},
     }
 
 
-@pytest.mark.parametrize("way", ["dev", "split", "parts", "shared", "lines"])
+@pytest.mark.parametrize("way", ["dev", "split", "parts", "shared", "one language", "lines"])
 @pytest.mark.usefixtures("small_shards")
 def test_prepared_pairs_train_the_same_model(way, tmp_path):
     data = corpora(tmp_path)[way]
-    more = {"copy-attn": "false"} if way == "parts" else {}
+    more = {"copy-attn": "false"} if way in ("parts", "one language") else {}
     memory, disk = tmp_path / "memory", tmp_path / "disk"
     said = trains(memory, data, QUICK, more)
+    assert ("tied_embeddings true" in said) == (way == "one language")
     folder = prepare(tmp_path / "prepared", data)
     assert len(list(folder.glob("ids-*.arrow"))) > 2
     rest = {name: value for name, value in SMALL.items() if name not in FORMAT}

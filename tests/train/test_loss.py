@@ -110,7 +110,9 @@ def test_correct_tokens_are_counted(monkeypatch):
     assert found.correct.item() == 3
 
 
-def test_what_stands_on_padding_does_not_matter(problem):
+@pytest.mark.parametrize("chooses", [True, False])  # the real rows, as on a CPU, or none, as on a GPU
+def test_what_stands_on_padding_does_not_matter(problem, chooses, monkeypatch):
+    monkeypatch.setattr(module, "synchronous", lambda _: chooses)
     expected = problem.loss(0.1)
     spoiled = problem.hidden.detach().clone()
     spoiled[~problem.real()] = torch.nan
@@ -122,7 +124,9 @@ def test_what_stands_on_padding_does_not_matter(problem):
     assert gradient[problem.real()].abs().min().item() > 0
 
 
-def test_padding_only(problem):
+@pytest.mark.parametrize("chooses", [True, False])  # the real rows, as on a CPU, or none, as on a GPU
+def test_padding_only(problem, chooses, monkeypatch):
+    monkeypatch.setattr(module, "synchronous", lambda _: chooses)
     found = problem._replace(targets=torch.full_like(problem.targets, PAD)).loss(0.1)
     assert [part.item() for part in found] == [0, 0, 0]
     assert all(part.abs().sum().item() == 0 for part in torch.autograd.grad(found.smoothed, problem.leaves()))
@@ -133,7 +137,9 @@ def test_logits_exist_for_some_rows_at_a_time(problem, monkeypatch):
     seen = []
     add = module._log_probabilities
     monkeypatch.setattr(
-        module, "_log_probabilities", lambda *parts: (seen.append((len(parts[0]), parts[-1].shape)), add(*parts))[1]
+        module,
+        "_log_probabilities",
+        lambda *parts: (seen.append((len(parts[0].hidden), parts[-1].shape)), add(*parts))[1],
     )
     problem.loss(0.1)
     assert seen == [(4, (4, VOCAB)), (4, (4, VOCAB)), (3, (3, VOCAB))]

@@ -43,7 +43,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, updates: set[int], how: str) -> Simpl
             return found._replace(smoothed=found.smoothed + 0 * (0 * found.smoothed).sqrt())
         return loss.Loss(*(part * float(how) for part in found))
 
-    monkeypatch.setattr(loop, "batch_loss", broken)
+    monkeypatch.setattr("mirada.train.batch_loss.batch_loss", broken)
     return calls
 
 

@@ -1,14 +1,21 @@
 """The precision of training's products: what is chosen and said, what is rounded and what is not, how one goes on."""
 
+import copy
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
 from cli_tools import flags, refusal
+from mirada.config.configfile import parse
+from mirada.data.batches import Batch
 from mirada.kernels.private import has_bf16, has_exact_medium
+from mirada.models import transformer
 from mirada.store import checkpoint
-from mirada.train import loop, precision
+from mirada.train import precision, update
+from mirada.train.batch_loss import batch_loss
+from systems import BATCH, COPIES, TARGET, build
 from training_tools import SMALL, different, trains, weights, write_data
 
 
@@ -24,13 +31,13 @@ def able(monkeypatch: pytest.MonkeyPatch, yes: bool) -> None:
 
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """torch's own setting whenever gradients are made."""
-    found, own = [], loop._gradients
+    found, own = [], update.gradients
 
-    def watching(*arguments: object) -> float:
+    def watching(*arguments: object) -> torch.Tensor:
         found.append(torch.get_float32_matmul_precision())
         return own(*arguments)
 
-    monkeypatch.setattr(loop, "_gradients", watching)
+    monkeypatch.setattr(update, "gradients", watching)
     return found
 
 
@@ -136,3 +143,61 @@ def test_attention_is_then_made_of_whole_products():
     assert torch.backends.cuda.flash_sdp_enabled()
     for one, other in zip(found, wanted, strict=True):
         assert float((one - other).norm() / other.norm()) < (0.02 if kind == "bf16" else 1e-5)
+
+
+TRANSFORMER = {"decoder": "transformer", "embedding_dim": 64, "num_heads": 4, "ff_size": 128, "dropout": 0.0}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"norm": "pre", "enc_layers": 2, "dec_layers": 2},
+        {"norm": "post"},
+        {"copy_attn": True, "copy_head": 2},
+    ],
+)
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_transformer_in_bfloat16_is_near_the_one_in_float64(more, fused, monkeypatch):
+    """As on a GPU: layers under autocast, the loss and what it is made of in float32, gradients float32 as weights."""
+    monkeypatch.setattr(transformer, "synchronous", lambda _: not fused)
+    model = build({**TRANSFORMER, **more}).train()
+    for part in model.parameters():
+        part.data /= 4  # small enough that the softmax is not all of one position
+    rounded = copy.deepcopy(model).float()
+    batch = Batch(*BATCH, TARGET.roll(-1, 1), 1, COPIES if "copy_attn" in more else None)
+    batch_loss(model, batch, smoothing=0.1).smoothed.backward()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = batch_loss(rounded, batch, smoothing=0.1)
+    loss.smoothed.backward()
+    assert {loss.smoothed.dtype, loss.nll.dtype} == {torch.float32}
+    assert {part.grad.dtype for part in rounded.parameters()} == {torch.float32}
+    wanted, found = (torch.cat([part.grad.flatten() for part in one.parameters()]) for one in (model, rounded))
+    error = float((found - wanted).norm() / wanted.norm())
+    assert 1e-4 < error < 0.03  # it was rounded, and no more than that
+
+
+@pytest.mark.parametrize(
+    ("asked", "decoder", "device", "wanted"),
+    [
+        ("bf16", "transformer", "cuda", True),
+        ("float32", "transformer", "cuda", False),
+        ("bf16", "luong", "cuda", False),
+        ("bf16", "transformer", "cpu", False),
+    ],
+)
+def test_bfloat16_is_for_a_transformers_layers_on_a_gpu(asked, decoder, device, wanted, monkeypatch):
+    asked_for = []
+    monkeypatch.setattr(torch, "autocast", lambda *arguments: asked_for.append(arguments) or nullcontext())
+    config = parse({"model": {"decoder": decoder}, "training": {"precision": asked}})
+    with precision.lowered(config, torch.device(device)):
+        assert asked_for == [("cuda", torch.bfloat16)] * wanted
+
+
+@pytest.mark.parametrize(("kind", "matmul", "recurrent"), [("float32", "highest", False), ("bf16", "medium", True)])
+def test_a_gpu_rounds_nothing_unasked(kind, matmul, recurrent):
+    """torch lets cuDNN round a recurrence's float32 to TF32, and no other product, unless it is told otherwise."""
+    before = torch.backends.cudnn.allow_tf32
+    with precision.products(kind, torch.device("cuda")):
+        assert torch.get_float32_matmul_precision() == matmul
+        assert torch.backends.cudnn.allow_tf32 == recurrent
+    assert torch.backends.cudnn.allow_tf32 == before

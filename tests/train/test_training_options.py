@@ -13,7 +13,7 @@ import torch
 
 from cli_tools import flags, mirada, one_line, refusal, reversals, works, write, write_pairs
 from mirada.store import checkpoint
-from mirada.train import loop, loss
+from mirada.train import loss
 from mirada.train.batch_loss import batch_loss
 from mirada.translator import load
 from training_tools import (
@@ -83,10 +83,10 @@ def not_a_number(updates: set[int]) -> SimpleNamespace:
 
 
 def test_a_loss_that_is_no_number_is_skipped(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "batch_loss", not_a_number({3}).loss)
+    monkeypatch.setattr("mirada.train.batch_loss.batch_loss", not_a_number({3}).loss)
     trains(tmp_path / "m", data, {"max-updates": 2})
     before = weights(tmp_path / "m")
-    monkeypatch.setattr(loop, "batch_loss", not_a_number({1}).loss)
+    monkeypatch.setattr("mirada.train.batch_loss.batch_loss", not_a_number({1}).loss)
     said = trains(tmp_path / "m", data, {"max-updates": 3})
     assert "update 3: loss or gradient is not finite; skipped (1 so far)\n" in said
     assert different(weights(tmp_path / "m"), before) == []

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mirada.config.types import Block, Count, Rate, Seed
+from mirada.config.types import Block, Count, CountOrAuto, Rate, Seed
 
 
 class TrainingConfig(Block):
@@ -19,7 +19,11 @@ class TrainingConfig(Block):
     max_minutes: float | None = Field(
         None, gt=0, description="stop after so many minutes, validation and saving included"
     )
-    batch_size: Count = Field(64, description="size of a batch, in sentences or in tokens (unless given: by the pairs)")
+    batch_size: CountOrAuto = Field(
+        64,
+        description="size of a batch, in sentences or in tokens (unless given: by the pairs); auto: as many tokens as "
+        "suit the pairs and the memory",
+    )
     batch_type: Literal["sentence", "token"] = Field(
         "sentence", description="what batch_size counts (tokens: padded, the longer side)"
     )

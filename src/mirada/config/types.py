@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
@@ -31,6 +32,7 @@ Beam = Annotated[int, Field(ge=1, le=1000)]
 Length = Annotated[int, Field(ge=0, le=LONGEST)]
 SomeLength = Annotated[int, Field(ge=1, le=LONGEST)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
+CountOrAuto = Annotated[Count | None, BeforeValidator(lambda value: None if value == "auto" else value)]  # None: auto
 VocabSize = Annotated[int, Field(ge=8, le=MOST)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
 Rate = Annotated[float, Field(ge=0, lt=1)]

@@ -133,7 +133,12 @@ def pad(
         ids[:, 0] = first
     if last is not None:
         ids[np.arange(len(rows)), np.array(lengths) - 1] = last
-    return torch.from_numpy(ids).to(device), torch.tensor(lengths, device=device)
+    return sent(torch.from_numpy(ids), device), sent(torch.tensor(lengths), device)
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU's on its way to a device; a GPU takes it while it computes what it was asked for before."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def pad_sources(

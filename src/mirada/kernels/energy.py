@@ -14,10 +14,12 @@ def additive_energy(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
 
 
 def tanh_(x: Tensor) -> Tensor:
-    """tanh x in the place of x, as 2σ(2x) − 1: on a CPU torch's sigmoid is six times as fast as its tanh.
+    """tanh x in the place of x; on a CPU as 2σ(2x) − 1, for torch's sigmoid is six times as fast there as its tanh.
 
     In float32 within 2·10⁻⁷ of the exact value.
     """
+    if x.device.type != "cpu":
+        return x.tanh_()
     return x.mul_(2).sigmoid_().mul_(2).sub_(1)
 
 

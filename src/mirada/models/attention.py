@@ -168,10 +168,10 @@ def build_score(
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Softmax over the positions where `mask` is True; 0 elsewhere, and zeros (not NaN) in a wholly masked row.
 
-    The mask acts before the softmax. `mask` broadcasts against `scores`.
+    The mask acts before the softmax, which is computed in float32 at least. `mask` broadcasts against `scores`.
     """
     filled = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return filled.softmax(-1) * mask
+    return filled.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)) * mask
 
 
 class Past(NamedTuple):

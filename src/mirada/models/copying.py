@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from mirada.data.vocabulary import BOS, PAD
+from mirada.data.vocabulary import NEVER_WRITTEN
 from mirada.models.base import Memory
 
 
@@ -70,4 +70,5 @@ def mixture(logits: Tensor, copied: Copying) -> Tensor:
 
 def without_specials(logits: Tensor) -> Tensor:
     """Logits with −∞ for `<pad>` and `<s>`."""
-    return logits.index_fill(-1, torch.tensor((PAD, BOS), device=logits.device), -torch.inf)
+    tokens = torch.arange(logits.size(-1), device=logits.device)
+    return logits.masked_fill((tokens >= NEVER_WRITTEN.start) & (tokens < NEVER_WRITTEN.stop), -torch.inf)

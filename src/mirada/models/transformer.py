@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from mirada.devices import synchronous
 from mirada.kernels.dropout import dropout
 from mirada.models.attention import multi_head
 from mirada.models.base import Memory, Outputs, Step
@@ -95,6 +96,12 @@ class Heads(nn.Module):
         context = self.join(attended.output)
         return CrossAttended(attended.scores, attended.weights, context)
 
+    def cross_context(self, x: Tensor, source: KeyValue, memory: Memory) -> Tensor:
+        """The context of `cross_attend` alone, by fused attention: no weights are ever written, `[B, T, d]`."""
+        query = self.split(self.q(x))  # [B, h, T, d_k]
+        mask = memory.mask[:, None, None]
+        return self.join(nn.functional.scaled_dot_product_attention(query, *source, attn_mask=mask))
+
 
 class Layer(nn.Module):
     """Self-attention, (in the decoder) attention over the source, feed-forward; each with residual and norm."""
@@ -127,9 +134,12 @@ class Layer(nn.Module):
         return self.residual(x, self.feed_forward, self.norms[1])
 
     def decode(
-        self, x: Tensor, past: KeyValue | None, source: KeyValue, memory: Memory
-    ) -> tuple[Tensor, KeyValue, CrossAttended]:
-        """Decoder layer on `[N, T, d]`: all steps with a causal mask, or (with `past`) one step."""
+        self, x: Tensor, past: KeyValue | None, source: KeyValue, memory: Memory, *, seeing: bool = True
+    ) -> tuple[Tensor, KeyValue, list[CrossAttended]]:
+        """Decoder layer on `[N, T, d]`: all steps with a causal mask, or (with `past`) one step.
+
+        What it saw of the source comes as a list of one; of none where that is not wanted (`seeing`).
+        """
         kept: list[KeyValue] = []
         seen: list[CrossAttended] = []
 
@@ -139,13 +149,16 @@ class Layer(nn.Module):
             return output
 
         def attend_source(y: Tensor) -> Tensor:
-            seen.append(cast(Heads, self.cross_heads).cross_attend(y, source, memory))
+            heads = cast(Heads, self.cross_heads)
+            if not seeing:
+                return heads.cross_context(y, source, memory)
+            seen.append(heads.cross_attend(y, source, memory))
             return seen[0].context.view_as(y)
 
         x = self.residual(x, attend_past, self.norms[0])
         x = self.residual(x, attend_source, self.norms[1])
         x = self.residual(x, self.feed_forward, self.norms[2])
-        return x, kept[0], seen[0]
+        return x, kept[0], seen
 
 
 class Transformer(nn.Module):
@@ -208,15 +221,16 @@ class Transformer(nn.Module):
         *,
         with_attention: bool = False,
     ) -> Outputs:
-        """All steps at once under a causal mask."""
+        """All steps at once under a causal mask; a GPU makes no weights where nobody wants them."""
         memory = self.encode(source, lengths, copies)
         y = self.embed(self.embedding, target_in, 0)  # [B, T, d]
-        x, _, seen = self._decode(y, None, memory)
-        attention = seen[-1].weights.mean(1)  # [B, T, S]
-        copied = self.copying(seen[-1].weights, x, y, memory)
+        seeing = with_attention or self.copy_gate is not None or synchronous(y.device)
+        x, _, seen = self._decode(y, None, memory, seeing=seeing)
+        copied = self.copying(seen[-1].weights, x, y, memory) if seeing else None
         if not with_attention:
             return Outputs(x, None, copying=copied)
-        return Outputs(x, attention, torch.stack([layer.weights for layer in seen], 1), copied)
+        heads = torch.stack([layer.weights for layer in seen], 1)
+        return Outputs(x, heads[:, -1].mean(1), heads, copied)
 
     def copying(self, heads: Tensor, hidden: Tensor, embedded: Tensor, memory: Memory) -> Copying | None:
         """What steps `[…, d]` copy, and the context c_t = Σ_j α_tj h_j, by the last layer's heads.
@@ -236,14 +250,14 @@ class Transformer(nn.Module):
         return logits if copied is None else mixture(logits, copied)
 
     def _decode(
-        self, x: Tensor, cache: tuple[KeyValue, ...] | None, memory: Memory
+        self, x: Tensor, cache: tuple[KeyValue, ...] | None, memory: Memory, *, seeing: bool = True
     ) -> tuple[Tensor, tuple[KeyValue, ...], list[CrossAttended]]:
-        kept, seen = [], []
+        kept, seen = list[KeyValue](), list[CrossAttended]()
         for depth, layer in enumerate(self.decoder):
             past = cache[depth] if cache is not None else None
-            x, new, attended = cast(Layer, layer).decode(x, past, memory.keys[depth], memory)
+            x, new, attended = cast(Layer, layer).decode(x, past, memory.keys[depth], memory, seeing=seeing)
             kept.append(new)
-            seen.append(attended)
+            seen += attended
         return self.decoder_norm(x), tuple(kept), seen
 
     def embed(self, embedding: Embedding, ids: Tensor, start: int) -> Tensor:

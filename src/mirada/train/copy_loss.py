@@ -14,26 +14,29 @@ from torch.utils.checkpoint import checkpoint
 from mirada.data.vocabulary import BOS, PAD
 from mirada.models.copying import Copying, mixture, without_specials
 from mirada.models.embedding import OutputLayer
-from mirada.train.loss import ROWS, Loss
+from mirada.train.loss import ROWS, Divisor, Loss, over_rows, rows_of
 
 
 def copying_loss(
-    hidden: Tensor, output: OutputLayer, copied: Copying, targets: Tensor, *, smoothing: float, divisor: float = 1.0
+    hidden: Tensor, output: OutputLayer, copied: Copying, targets: Tensor, *, smoothing: float, divisor: Divisor = 1.0
 ) -> Loss:
     """Loss of hidden states `[B, T, R]` and what steps copy against targets `[B, T]`, padding left out.
 
     Right guesses are counted only where no gradient is wanted: on dev.
     """
-    real = targets != PAD
-    rows, wanted = hidden[real], targets[real]
-    copied = Copying(*(part[real] for part in copied))
+    rows, wanted, kept = rows_of(hidden, targets)
+    copied = Copying(*(part[targets != PAD] if kept is None else part.flatten(0, 1) for part in copied))
+    copied = copied._replace(gate=copied.gate.to(hidden.dtype), weights=copied.weights.to(hidden.dtype))
     said = [_said(rows[part], output, wanted[part], smoothing) for part in _chunks(len(rows))]
     own, evenly = (torch.cat(part) for part in zip(*said, strict=True))  # [n] log P_vocab(y), mean of log P_vocab
     log_p = spoken(own, copied, wanted)
+    if kept is not None:
+        log_p, evenly = log_p * kept, evenly * kept
     smoothed = -((1 - smoothing) * log_p + smoothing * evenly).sum() / divisor
     correct = log_p.new_zeros(())
     if not torch.is_grad_enabled():
-        correct = sum((_right(rows[part], output, copied, wanted, part) for part in _chunks(len(rows))), correct)
+        right = [_right(rows[part], output, copied, wanted, part) for part in _chunks(len(rows))]
+        correct = over_rows(torch.cat(right).to(hidden.dtype), kept)
     return Loss(smoothed, -log_p.detach().sum(), correct)
 
 
@@ -51,7 +54,10 @@ def _chunks(count: int) -> list[slice]:
 def _said(hidden: Tensor, output: OutputLayer, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
     """`_own_words` of a chunk, whose logits are made again for the backward rather than kept."""
     found: tuple[Tensor, Tensor] = checkpoint(
-        _own_words, hidden, output.weight, output.bias, targets, smoothing, use_reentrant=False
+        _own_words,
+        *(hidden, output.weight, output.bias, targets, smoothing),
+        use_reentrant=False,
+        preserve_rng_state=False,  # nothing in it is random
     )
     return found
 
@@ -73,4 +79,4 @@ def _own_words(
 
 def _right(hidden: Tensor, output: OutputLayer, copied: Copying, targets: Tensor, part: slice) -> Tensor:
     log_p = mixture(linear(hidden, output.weight, output.bias), Copying(*(each[part] for each in copied)))
-    return (log_p.gather(1, targets[part][:, None])[:, 0] == log_p.amax(-1)).sum().to(hidden.dtype)
+    return log_p.gather(1, targets[part][:, None])[:, 0] == log_p.amax(-1)

@@ -13,30 +13,24 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 
 from mirada.config.options import Config
-from mirada.data.batches import Batch, collate, pair_lengths
+from mirada.data.batches import collate, pair_lengths
 from mirada.data.preparing import Corpora, encode_epoch
 from mirada.devices import out_of_memory
 from mirada.errors import TrainingError
 from mirada.files import expanded, locked, remove_unused
 from mirada.store import checkpoint, resume
 from mirada.store.progress import judged_by, tells_nothing
-from mirada.train.batch_loss import batch_loss
 from mirada.train.interrupts import InterruptedTrainingError, listening
 from mirada.train.kept import keep_best
 from mirada.train.log import History
-from mirada.train.precision import products
 from mirada.train.processes import Processes, joined
 from mirada.train.progress import Monitor
-from mirada.train.schedule import learning_rate, paced
 from mirada.train.setup import Run, batch_size, batches_of, set_up
+from mirada.train.update import ADVICE, Updates
 from mirada.train.validation import dev_loss, dev_metrics
-
-ADVICE = "In another model_dir, lower learning_rate or clip_grad_norm, or raise warmup_steps"
-BAD_UPDATES = 20  # updates in a row whose gradient is no number, before training gives up
 
 
 class Result(NamedTuple):
@@ -128,7 +122,7 @@ def _loop(run: Run) -> None:
     device = run.model.output.weight.device
     total = None if run.length.seconds else run.length.updates
     run.monitor.start(run.config.model.decoder, total, progress.updates)
-    begun = time.monotonic() - progress.seconds
+    begun, updates = time.monotonic() - progress.seconds, Updates(run)
     while not (reason := _finished(run)):
         pairs = encode_epoch(run.config.data, run.data, seed=options.seed, epoch=progress.epoch)
         lengths = pair_lengths(pairs)
@@ -137,12 +131,13 @@ def _loop(run: Run) -> None:
             chosen = batches[progress.position : progress.position + options.accum_count]
             run.model.train()
             tokens = sum(int(lengths[indices, 1].sum()) for indices in chosen)
-            _update(run, [collate(pairs, indices, device) for indices in run.processes.share(chosen)], tokens)
+            updates.make([collate(pairs, indices, device) for indices in run.processes.share(chosen)], tokens)
             progress.position += len(chosen)
             (progress.seconds,) = run.processes.most(time.monotonic() - begun)
             at_end = progress.position == len(batches)
             validated = _validation_due(run, at_end)
             if validated:
+                updates.finish()
                 _validate(run)
                 (progress.validated_at,) = run.processes.most(time.monotonic() - begun)
                 progress.validation_seconds = progress.validated_at - progress.seconds
@@ -150,6 +145,7 @@ def _loop(run: Run) -> None:
             (stop,) = run.processes.most(run.stop.number)  # asked once: one that comes later waits for the next update
             save_due = options.save_every is not None and progress.updates % options.save_every == 0
             if validated or save_due or stop:
+                updates.finish()
                 _save(run)
             if stop:
                 raise InterruptedTrainingError(
@@ -159,62 +155,11 @@ def _loop(run: Run) -> None:
                 )
         if not reason:
             progress.epoch, progress.position = progress.epoch + 1, 0
+    updates.finish()
     if progress.validated != progress.updates:
         _validate(run)
         _save(run)
     run.monitor.note(f"stopped: {reason}; best {_say(progress.best_metrics)} after update {progress.best_update}")
-
-
-def _update(run: Run, batches: list[Batch], tokens: int) -> None:
-    """One step of gradient descent on the mean loss of so many real target tokens: of these batches, and of others'."""
-    options, progress = run.config.training, run.progress
-    progress.updates += 1
-    seconds = run.length.seconds
-    schedule = paced(run.schedule, progress.updates, progress.seconds / seconds if seconds else 0)
-    rate = learning_rate(progress.updates, schedule) * progress.rate_factor
-    for group in run.optimizer.param_groups:
-        group["lr"] = rate
-    run.optimizer.zero_grad(set_to_none=True)
-    if not run.processes.first:  # the first's randomness is saved and goes on; the others' begins anew each update
-        torch.manual_seed(hash((options.seed, run.processes.rank, progress.updates)))
-    with products(options.precision, run.model.output.weight.device):
-        value = sum(_gradients(run, batch, tokens) for batch in batches)
-    value = run.processes.add_gradients(run.model.parameters(), value)
-    norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), options.clip_grad_norm)
-    if not (np.isfinite(value) and bool(torch.isfinite(norm))):
-        return _skip_update(run)
-    progress.bad_in_a_row = 0
-    run.optimizer.step()
-    if run.average:
-        decay = min(options.ema_decay, (1 + progress.updates) / (10 + progress.updates))
-        for name, weights in checkpoint.weights_of(run.model).items():
-            run.average[name].lerp_(weights, 1 - decay)
-    run.monitor.update(progress.updates, tokens, value)
-    return None
-
-
-def _gradients(run: Run, batch: Batch, tokens: int) -> float:
-    """Add to the gradients this batch's part of a loss over so many tokens; returns its part of the mean −log p."""
-    options = run.config.training
-    coverage = options.coverage_weight if run.config.model.coverage else 0.0
-    loss = batch_loss(run.model, batch, smoothing=options.label_smoothing, divisor=tokens, coverage=coverage)
-    loss.smoothed.backward()
-    return float(loss.nll) / tokens
-
-
-def _skip_update(run: Run) -> None:
-    """Leave out an update whose loss or gradient is no number; give up after many in a row."""
-    progress = run.progress
-    progress.bad_updates += 1
-    progress.bad_in_a_row += 1
-    run.monitor.note(
-        f"update {progress.updates}: loss or gradient is not finite; skipped ({progress.bad_updates} so far)"
-    )
-    if progress.bad_in_a_row >= BAD_UPDATES:
-        kept = f"the last good model in {run.folder} is kept" if progress.best_metrics else "no model was kept yet"
-        raise TrainingError(
-            f"{BAD_UPDATES} updates in a row had a loss or gradient that is not finite; {kept}. {ADVICE}"
-        )
 
 
 def _validate(run: Run) -> None:

@@ -1,13 +1,16 @@
-"""The precision of training's products: float32, or of inputs that are rounded to bfloat16 first.
+"""The precision of training's products: float32, or of inputs that are rounded first.
 
 Weights, the optimiser, softmax, normalisation, losses and scores stay float32, and so do all sums: what is rounded are
-the inputs of matrix products, in the forward pass and in the backward (torch's float32 matmul precision "medium").
+the inputs of matrix products, in the forward pass and in the backward. With bf16 a CPU rounds them to bfloat16 and a
+GPU to TF32, which has 3 bits more (torch's float32 matmul precision "medium"); a Transformer's layers compute in
+bfloat16 on a GPU (autocast), for fused attention is fast there. Recurrent layers do not: autocast would have cuDNN
+compute in float16, whose numbers end before a gradient does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -48,15 +51,22 @@ def products(precision: str, device: torch.device) -> Iterator[None]:
 
     float32 is torch's "medium" too where that rounds nothing and is only another library's, faster product.
     """
-    if precision == "float32" and not (device.type == "cpu" and has_exact_medium()):
-        yield
-        return
+    rounds, own = precision != "float32", torch.backends.cudnn.allow_tf32
+    exact = device.type == "cpu" and has_exact_medium()
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium")
     # Fused attention on a CPU rounds every block by itself: 18 times as slow as whole products at 16 × 16 positions.
-    attention = sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()
+    attention = sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" and (rounds or exact) else nullcontext()
     try:
+        torch.set_float32_matmul_precision("medium" if rounds or exact else before)
+        torch.backends.cudnn.allow_tf32 = rounds  # torch has a GPU's recurrences rounded unasked
         with attention:
             yield
     finally:
         torch.set_float32_matmul_precision(before)
+        torch.backends.cudnn.allow_tf32 = own
+
+
+def lowered(config: Config, device: torch.device) -> AbstractContextManager[object]:
+    """What a forward pass is computed within: torch's autocast to bfloat16, for a Transformer on a GPU."""
+    wanted = config.training.precision == "bf16" and config.model.decoder == "transformer" and device.type == "cuda"
+    return torch.autocast(device.type, torch.bfloat16) if wanted else nullcontext()

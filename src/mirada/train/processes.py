@@ -38,8 +38,8 @@ class Processes(NamedTuple):
         """This process's part of what all have to do."""
         return items[self.rank :: self.size]
 
-    def add_gradients(self, parameters: Iterable[nn.Parameter], value: float) -> float:
-        """Make every gradient, and `value`, the sum over the processes; returns that of `value`.
+    def add_gradients(self, parameters: Iterable[nn.Parameter], value: Tensor) -> Tensor:
+        """Make every gradient, and `value` [], the sum over the processes; returns that of `value`.
 
         A process that had nothing to do counts as zero. Raises TrainingError if another process has ended.
         """
@@ -50,11 +50,11 @@ class Processes(NamedTuple):
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         parts = [parameter.grad for parameter in learning if parameter.grad is not None]
-        flat = torch.cat([*(part.flatten() for part in parts), parts[0].new_tensor([value])])
+        flat = torch.cat([*(part.flatten() for part in parts), value[None].to(parts[0])])
         self._reduce(flat, torch.distributed.ReduceOp.SUM)
         for part, summed in zip(parts, flat[:-1].split([part.numel() for part in parts]), strict=True):
             part.copy_(summed.view_as(part))
-        return float(flat[-1])
+        return flat[-1]
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum of the processes' values, which are float64 on the CPU."""

@@ -23,6 +23,7 @@ from mirada.store.progress import Progress
 from mirada.train import prepare
 from mirada.train.beginning import adopt, begin, first_tokenizers, freeze, origin
 from mirada.train.choices import (
+    TOKENS,
     Length,
     choose,
     choose_copying,
@@ -33,6 +34,7 @@ from mirada.train.choices import (
     plan_length,
 )
 from mirada.train.choices import describe as say_length
+from mirada.train.fitting import fitted, kept
 from mirada.train.interrupts import StopRequest
 from mirada.train.large import Large, check_large, encoded, find_prepared
 from mirada.train.precision import settled
@@ -79,7 +81,7 @@ def set_up(
     begun = time.monotonic()
     large = None if corpora else find_prepared(config, folder, monitor)
     corpora, config = (large.corpus.corpora, large.config) if large else (corpora or prepare.read(config), config)
-    config, notes = _in_force(config, folder, corpora, processes.size, copies=large is None)
+    config, notes = _in_force(config, folder, corpora, processes.size, large)
     data_hash = large.corpus.manifest.fingerprint if large else prepare.fingerprint(corpora)
     saved = resume.read(folder, config, data_hash)
     if saved is None:
@@ -89,6 +91,7 @@ def set_up(
     options = config.training
     config = prepare.with_limits(config, data.train)
     model, begun_with = _model(config, tokenizers, fresh=saved is None)
+    config, size = fitted(config, model, data.train)
     sample = draw_sample(data.dev, data.dev_texts, count=options.valid_sentences, seed=options.seed)
     judge, doubt = choose_judge(options.early_stopping_metric, sample.references)
     length, how_long = _length(config, data, begun)
@@ -100,7 +103,7 @@ def set_up(
     run.processes = processes
     _begin(run, saved, tokenizers)
     described = describe(run, len(tokenizers[0]))
-    notes = [*(large.notes if large else ()), *data.notes, described, *begun_with, *notes, *doubt, how_long]
+    notes = [*(large.notes if large else ()), *data.notes, described, *begun_with, *notes, *size, *doubt, how_long]
     for note in notes:
         monitor.note(note)
     return run
@@ -141,25 +144,23 @@ def _length(config: Config, data: prepare.Prepared, begun: float) -> tuple[Lengt
 
 
 def _in_force(
-    config: Config, folder: Path, corpora: Corpora, processes: int, *, copies: bool
+    config: Config, folder: Path, corpora: Corpora, processes: int, large: Large | None
 ) -> tuple[Config, list[str]]:
-    """The options with what was left to the data, or to the model to begin with; and what was chosen, in words.
-
-    `copies`: whether the pairs tell what each source token would write.
-    """
+    """The options with what was left to the data, or to the model to begin with; and what was chosen, in words."""
     if config.training.init_from:
         going_on = (folder / checkpoint.CONFIG).exists()
         config = adopt(config, folder if going_on else origin(config.training.init_from))
     given = config.training.model_fields_set | config.model.model_fields_set
-    config, precision = settled(config, folder)
+    config, precision = settled(kept(config, folder), folder)
     config, sizes = choose(for_processes(config, processes), len(corpora[0]))
     tokens = preparing.choose(config.data, corpora)
     notes = [*tokens.notes(), *sizes, *precision]
-    before, config = config, prepare.resolve(config, corpora, tokens)
-    if config.data.share_vocab and before.data.share_vocab is None:
+    asked = large.corpus.manifest.given if large else config.data
+    config = prepare.resolve(config, corpora, tokens)
+    if config.data.share_vocab and asked.share_vocab is None:
         config, ties = choose_ties(config, given)
         notes += ties
-    if copies and "copy_attn" not in given:
+    if large is None and "copy_attn" not in given:  # prepared pairs do not tell what a source token would write
         config, copying = choose_copying(config, corpora[0])
         notes += copying
     return config if "valid_metrics" in given else choose_metrics(config, corpora[0].targets, given), notes
@@ -214,5 +215,5 @@ def batches_of(config: Config, lengths: np.ndarray, epoch: int) -> list[np.ndarr
 
 
 def batch_size(config: Config) -> BatchSize:
-    """How large a batch is."""
-    return BatchSize(config.training.batch_size, config.training.batch_type == "token")
+    """How large a batch is; where nobody has said (yet), as large as one of tokens is otherwise."""
+    return BatchSize(config.training.batch_size or TOKENS, config.training.batch_type == "token")

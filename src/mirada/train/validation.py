@@ -33,14 +33,17 @@ def dev_loss(model: Network, dev: Encoded, size: BatchSize, processes: Processes
     """Loss a token (natural log, unsmoothed), its exponential, and the share of tokens predicted right, in percent."""
     lengths, device = pair_lengths(dev), model.output.weight.device
     order = np.lexsort((lengths[:, 0], lengths[:, 1]))
-    sums = torch.zeros(3, dtype=torch.float64)
+    found = [model.output.weight.new_zeros(2)]  # of each batch; read when all have been asked for
+    tokens = 0
     with torch.no_grad():
         for indices in processes.share(cut(lengths[order], order, size)):
             batch = collate(dev, indices, device)
             loss = batch_loss(model, batch, smoothing=0.0)
-            sums += torch.stack((loss.nll, loss.correct, loss.nll.new_tensor(batch.tokens))).double().cpu()
-    *parts, tokens = map(float, processes.sum(sums))
-    nll, correct = (part / tokens for part in parts)
+            found.append(torch.stack((loss.nll, loss.correct)))
+            tokens += batch.tokens
+    sums = sum(part.double() for part in torch.stack(found).cpu())
+    *parts, all_tokens = map(float, processes.sum(torch.cat((sums, sums.new_tensor([tokens])))))
+    nll, correct = (part / all_tokens for part in parts)
     return {"loss": nll, "ppl": math.exp(min(nll, 100.0)), "accuracy": 100 * correct}
 
 
