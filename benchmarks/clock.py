@@ -1,5 +1,7 @@
 """The clock of a training: it stands where the progress bar would, and is told of every update as it ends.
 
+A training on a GPU tells of an update when its outcome has come back, with the next one under way.
+
 So what is measured is `mirada.train.loop.train` itself: reading batches, forward, loss, backward, clipping, optimiser.
 """
 
@@ -35,8 +37,8 @@ class Window(NamedTuple):
 class Clock:
     """Cuts a training into windows, and measures the matrix rate between them, if that is wanted."""
 
-    def __init__(self, plan: Plan, *, with_rates: bool = True, precision: str = "float32"):
-        self.plan, self._with_rates, self._precision = plan, with_rates, precision
+    def __init__(self, plan: Plan, *, with_rates: bool = True, precision: str = "float32", device: str = "cpu"):
+        self.plan, self._with_rates, self._precision, self._device = plan, with_rates, precision, device
         self.tokens: list[int] = []  # of every update
         self.windows: list[Window] = []
         self.rates: list[Rates] = []
@@ -63,7 +65,7 @@ class Clock:
             load = load_between(self._begun[1], reading())
             window = self.tokens[-self.plan.updates :]
             self.windows.append(Window(now - self._begun[0], sum(window), load))
-            self.peak_megabytes = peak_megabytes()
+            self.peak_megabytes = peak_megabytes(self._device)
         if self._with_rates:
             self.rates.append(measure_rates(precision=self._precision))
         self._begun = (time.perf_counter(), reading())

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.threads:
         torch.set_num_threads(given.threads)
     try:
-        translator = load(given.model, device="cpu", precision=given.precision, workers=given.workers)
+        translator = load(given.model, device=given.device, precision=given.precision, workers=given.workers)
     except ConfigError as error:  # a processor without fast 8-bit products
         print(f"not measured: {error}", file=sys.stderr)
         return
@@ -67,6 +67,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="where the rows go [%(default)s]")
     parser.add_argument("--beam", type=int, nargs="+", default=[5, 1], help="[5 1]")
     parser.add_argument("--batch-size", type=int, default=64, help="sentences searched together [%(default)s]")
+    parser.add_argument("--device", default="cpu", help="[%(default)s]")
     parser.add_argument("--single", action="store_true", help="one sentence at a time")
     parser.add_argument("--sentences", type=int, help="the first so many test lines [all]")
     parser.add_argument("--repeat", type=int, default=3, help="passes that are measured [%(default)s]")
@@ -83,14 +84,15 @@ def measure(translator: Translator, tokenised: Tokenised, job: Job) -> rows.Row:
     search = _searching(translator, job)
     with counting(translator) as counted:
         outputs = search(tokenised.test)
-    windows, rates = [], [machine.measure_rates()]
+    device = translator.device.type
+    windows, rates = [], [machine.measure_rates(device=device)]
     for _ in range(job.repeat):
         before = machine.reading()
         begun = time.perf_counter()
         outputs = search(tokenised.test)
         seconds = time.perf_counter() - begun
         windows.append((seconds, machine.load_between(before, machine.reading())))
-        rates.append(machine.measure_rates())
+        rates.append(machine.measure_rates(device=device))
     middle = median(seconds for seconds, _ in windows)
     return {
         **_head("decode", translator, tokenised, job, [load for _, load in windows]),
@@ -99,7 +101,7 @@ def measure(translator: Translator, tokenised: Tokenised, job: Job) -> rows.Row:
         **_work(translator, outputs, job, middle, machine.middle(rates)),
         "rows_computed": sum(counted) or None,
         **_quality(outputs, tokenised),
-        "peak_mb": machine.peak_megabytes(),
+        "peak_mb": machine.peak_megabytes(device),
     }
 
 
@@ -160,7 +162,7 @@ def _head(kind: str, translator: Translator, tokenised: Tokenised, job: Job, loa
         "workers": translator.workers,
         "sentences": len(tokenised.test),
         "others": [load.others for load in loads],
-        "machine": machine.facts(),
+        "machine": machine.facts(translator.device.type),
     }
 
 

@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     workload = workloads.smaller(WORKLOADS[given.work]) if given.quick else WORKLOADS[given.work]
     data = given.folder.with_name(given.folder.name + ".data")
     tokenised = prepare(workload.task, given.tokenised, data, **(workloads.FEW if given.quick else {}))
-    loop.train(workloads.options(workload, tokenised, given.folder, updates=given.updates, epochs=given.epochs))
+    place = workloads.Place(given.folder)
+    loop.train(workloads.options(workload, tokenised, place, updates=given.updates, epochs=given.epochs))
 
 
 if __name__ == "__main__":

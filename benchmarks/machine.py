@@ -39,26 +39,26 @@ class Rates(NamedTuple):
         return max(self.linear, self.prepacked or 0.0)
 
 
-def measure_rates(seconds: float | None = None, *, precision: str | None = None) -> Rates:
+def measure_rates(seconds: float | None = None, *, precision: str | None = None, device: str = "cpu") -> Rates:
     """The best product of the shapes, each tried for so many seconds and each kind; torch's own as training has it.
 
-    `precision`: that of the training; None: torch's own products as they are outside of one.
+    `precision`: that of the training; None: torch's own products as they are outside of one. A GPU has torch's alone.
     """
     seconds = SECONDS if seconds is None else seconds
-    with torch.inference_mode(), _products(precision):
-        kinds = (_linear, _prepacked, _int8)
-        linear, prepacked, int8 = (_best([_rate(kind, shape, seconds) for shape in SHAPES]) for kind in kinds)
+    kinds = (_linear, _prepacked, _int8) if device == "cpu" else (_linear,)
+    with torch.inference_mode(), _products(precision, device), torch.device(device):
+        linear, *others = (_best([_rate(kind, shape, seconds, device) for shape in SHAPES]) for kind in kinds)
     if linear is None:
         raise RuntimeError("torch has no matrix product")
-    return Rates(linear, prepacked, int8)
+    return Rates(linear, *(others or (None, None)))
 
 
-def _products(precision: str | None) -> AbstractContextManager[None]:
+def _products(precision: str | None, device: str) -> AbstractContextManager[None]:
     if precision is None:
         return nullcontext()
     from mirada.train.precision import products  # other toolkits' environments, which use this file, have no mirada
 
-    return products(precision, torch.device("cpu"))
+    return products(precision, torch.device(device))
 
 
 def middle(rates: Sequence[Rates]) -> Rates:
@@ -71,17 +71,29 @@ def _best(rates: list[float | None]) -> float | None:
     return max((rate for rate in rates if rate is not None), default=None)
 
 
-def _rate(kind: Callable[[int, int, int], Callable[[], Any]], shape: tuple[int, int, int], seconds: float) -> Any:
+def _rate(
+    kind: Callable[[int, int, int], Callable[[], Any]], shape: tuple[int, int, int], seconds: float, device: str
+) -> Any:
     try:
         product = kind(*shape)
         product()
     except (AttributeError, RuntimeError, NotImplementedError):  # this torch, or this processor, has no such product
         return None
+    together = 1 if device == "cpu" else 20  # a GPU is given some before it is waited for
+    wait(device)
     fastest, end = float("inf"), time.perf_counter() + seconds
     while (begun := time.perf_counter()) < end:
-        product()
-        fastest = min(fastest, time.perf_counter() - begun)
+        for _ in range(together):
+            product()
+        wait(device)
+        fastest = min(fastest, (time.perf_counter() - begun) / together)
     return 2 * shape[0] * shape[1] * shape[2] / fastest / 1e9
+
+
+def wait(device: str) -> None:
+    """Wait until a device has done what it was asked for."""
+    if device != "cpu":
+        torch.cuda.synchronize()
 
 
 def _linear(rows: int, inputs: int, outputs: int) -> Callable[[], Any]:
@@ -158,13 +170,17 @@ def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
     return pid == ancestor
 
 
-def peak_megabytes() -> float:
-    """The most memory this process has held at once."""
+def peak_megabytes(device: str = "cpu") -> float:
+    """The most memory this process has held at once, on a GPU since it was last asked."""
+    if device != "cpu":
+        most = torch.cuda.max_memory_allocated() / (1 << 20)
+        torch.cuda.reset_peak_memory_stats()
+        return most
     unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def facts() -> dict[str, Any]:
+def facts(device: str = "cpu") -> dict[str, Any]:
     """What the machine and its software are."""
     return {
         "cpu": _processor(),
@@ -174,6 +190,7 @@ def facts() -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
+        **({} if device == "cpu" else {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}),
     }
 
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import gpu_tables, tables
 from benchmarks import rows as stored
-from benchmarks import tables
 from benchmarks.grouping import newest, work_name
 from benchmarks.machine import BUSY
 from benchmarks.rows import Row
@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def build(found: Sequence[Row]) -> StudyReport:
     """All sections that there are rows for."""
+    everywhere, found = found, [row for row in found if not gpu_tables.on_gpu(row)]
     signs = f"(!): other processes kept {BUSY} cores or more busy meanwhile; (?): nobody could tell."
     sections = [
         Section("Training", [*tables.training(found), signs]),
@@ -52,7 +53,9 @@ def build(found: Sequence[Row]) -> StudyReport:
         Section("One sentence at a time", tables.latency(found)),
         Section("Start-up", tables.startup(found)),
         Section("How cost grows", scaling(found)),
-        Section("Surroundings", [tables.surroundings(found)]),
+        Section("Whether a device computes the same", gpu_tables.checks(everywhere)),
+        Section("On a GPU", [*gpu_tables.training(everywhere), *gpu_tables.decoding(everywhere)]),
+        Section("Surroundings", [tables.surroundings(everywhere)]),
     ]
     return StudyReport(
         "Speed", "", [section for section in sections if any(isinstance(b, Grid) for b in section.blocks)]

@@ -1,7 +1,7 @@
 """Measurements as JSON lines, one object a line: what every benchmark writes and report.py reads.
 
 Every row has
-    kind      train, decode, latency, startup or scaling
+    kind      train, decode, latency, startup, scaling or check
     system    mirada, or a peer's name; `version` is that system's own
     work      T1, T1-deep, T2, T2-nofeed, T3, T4 (workloads.py), or what was started
     when      UTC, ISO 8601
@@ -17,6 +17,9 @@ and then, by kind (mirada's rows hold all of them, a peer's those that it can te
     latency   beam, precision, workers, sentences, median_ms, p90_ms
     startup   best_s, median_s, runs (seconds); imports
     scaling   task (train or decode), axis, value, threads, ms, tokens_per_second
+    check     precision, loss_error, gradient_error, same_outputs; with CUDA also graph_trouble,
+              graph_loss_error, graph_error
+and on a GPU `gpu` and `cuda` in machine, batch_size in train.
 Tokens are real ones, </s> counted, <s> and padding not. Rows of one pair in alternation share a `round`.
 """
 

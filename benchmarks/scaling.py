@@ -88,7 +88,7 @@ def measure(workload: Workload, point: Point) -> list[rows.Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tokenised = lay(_random(point, point.batch * (PLAN.total + 1)), folder / "data", "drawn at random")
-        config = workloads.options(sized, tokenised, folder / "model", updates=PLAN.total)
+        config = workloads.options(sized, tokenised, workloads.Place(folder / "model"), updates=PLAN.total)
         (window,) = timed(config, Clock(PLAN, with_rates=False)).windows
         trained = _row("train", window.seconds / PLAN.updates, window.tokens / window.seconds, [window.load.others])
         return [trained, _decode(folder / "model", tokenised, point)]

@@ -19,7 +19,8 @@ def surroundings(rows: Sequence[Row]) -> Grid:
         machine = row.get("machine", {})
         torch = str(machine.get("torch", NONE))
         known = (str(row["system"]), str(row.get("version", NONE)), torch, str(machine.get("python", NONE)))
-        where = f"{machine.get('cpu', NONE)}, {machine.get('cores', NONE)} cores, {machine.get('instructions', NONE)}"
+        parts = [machine.get("cpu", NONE), f"{machine.get('cores', NONE)} cores", machine.get("instructions", NONE)]
+        where = ", ".join([*parts, *([machine["gpu"]] if "gpu" in machine else [])])
         found.setdefault((*known, where), []).append(str(row["when"])[:10])
     body = [[*names, f"{min(days)} – {max(days)}", str(len(days))] for names, days in sorted(found.items())]
     header = ["system", "version", "torch", "Python", "machine", "measured", "rows"]

@@ -22,10 +22,11 @@ from benchmarks.parts import Watch, watching
 from benchmarks.tokenised import Tokenised, prepare
 from benchmarks.workloads import WORKLOADS, Workload
 from mirada.config.options import Config
-from mirada.data.batches import BatchSize, plan
+from mirada.data.batches import plan
 from mirada.data.vocabulary import SPECIAL_TOKENS
 from mirada.train import loop
 from mirada.train.progress import Monitor
+from mirada.train.setup import batch_size
 
 OUT = Path("bench-results")
 QUICK = Plan(warmup=2, windows=2, updates=2)
@@ -37,12 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.threads:
         torch.set_num_threads(given.threads)
     workload = workloads.smaller(WORKLOADS[given.work]) if given.quick else WORKLOADS[given.work]
+    workload = workload._replace(batch_size=given.batch_size or workload.batch_size)
     schedule = QUICK if given.quick else Plan(given.warmup, given.windows, given.updates)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tokenised = prepare(workload.task, given.tokenised, folder / "data", **(workloads.FEW if given.quick else {}))
-        row = measure(workload, tokenised, folder, schedule, precision=given.precision)
-        row |= {} if given.no_parts else watch(workload, tokenised, folder, given.precision, quick=given.quick)
+        row = measure(workload, tokenised, folder, schedule, precision=given.precision, device=given.device)
+        row |= (
+            {}
+            if given.no_parts or given.device != "cpu"
+            else watch(workload, tokenised, folder, given.precision, quick=given.quick)
+        )
     rows.write({**row, "work": given.work, "quick": given.quick, "round": given.round}, given.out)
 
 
@@ -57,19 +63,32 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--updates", type=int, default=Plan().updates, help="of a window [%(default)s]")
     parser.add_argument("--no-parts", action="store_true", help="leave out where the time goes")
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32", help="[%(default)s]")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda; on a GPU without where the time goes [cpu]")
+    parser.add_argument("--batch-size", type=int, help="sentences [the workload's]")
     parser.add_argument("--round", type=int, help="number of the round, when systems are measured in turn")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     return parser.parse_args(arguments)
 
 
 def measure(
-    workload: Workload, tokenised: Tokenised, folder: Path, schedule: Plan, *, precision: str = "float32"
+    workload: Workload,
+    tokenised: Tokenised,
+    folder: Path,
+    schedule: Plan,
+    *,
+    precision: str = "float32",
+    device: str = "cpu",
 ) -> rows.Row:
     """Train in windows; everything that can be said about them."""
-    config = workloads.options(workload, tokenised, folder / "measured", updates=schedule.total, precision=precision)
-    clock = timed(config, Clock(schedule, precision=precision))
+    place = workloads.Place(folder / "measured", precision, device)
+    config = workloads.options(workload, tokenised, place, updates=schedule.total)
+    on_cpu = device == "cpu"  # a GPU has begun the next window's first update when one ends: nothing comes between
+    clock = timed(config, Clock(schedule, with_rates=on_cpu, precision=precision, device=device))
+    if not on_cpu:
+        clock.rates.append(machine.measure_rates(precision=precision, device=device))
     lengths = batches(config, tokenised, clock)
-    shown = {"precision": precision, "machine": machine.facts()}
+    shown: rows.Row = {"precision": precision, "machine": machine.facts(device)}
+    shown |= {} if on_cpu else {"batch_size": workload.batch_size}
     return {**_speed(clock), **_work(config, tokenised, lengths, clock), **shown}
 
 
@@ -122,7 +141,7 @@ def batches(config: Config, tokenised: Tokenised, clock: Clock) -> list[np.ndarr
     Raises RuntimeError if their tokens are not those that training told of.
     """
     options, found, epoch = config.training, list[np.ndarray](), 0
-    size = BatchSize(options.batch_size, by_tokens=options.batch_type == "token")
+    size = batch_size(config)
     while len(found) < len(clock.tokens):
         found += [tokenised.lengths[chosen] for chosen in plan(tokenised.lengths, size, seed=options.seed, epoch=epoch)]
         epoch += 1
@@ -143,7 +162,8 @@ def watch(
 ) -> rows.Row:
     """Train again, under the stopwatch and the profiler: ms an update by part, and torch's costliest operations."""
     seen = Watch(1, 2, 1) if quick else Watch(8, 15, 4)
-    config = workloads.options(workload, tokenised, folder / "watched", updates=seen.total, precision=precision)
+    place = workloads.Place(folder / "watched", precision)
+    config = workloads.options(workload, tokenised, place, updates=seen.total)
     with watching(seen.stopwatch):
         loop.train(config, monitor=cast(Monitor, seen))
     return {"parts": seen.parts, "operations": [operation._asdict() for operation in seen.operations]}
@@ -152,14 +172,19 @@ def watch(
 def version() -> str:
     """mirada's version, and the revision of its source where git knows it."""
     import subprocess
+    from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
+    try:
+        own = installed("mirada")
+    except PackageNotFoundError:  # its source is read where it stands
+        own = "source"
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude", "*"]
     try:
         ran: Any = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return installed("mirada")
-    return f"{installed('mirada')} ({ran.stdout.strip()})"
+        return own
+    return f"{own} ({ran.stdout.strip()})"
 
 
 if __name__ == "__main__":

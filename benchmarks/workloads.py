@@ -49,14 +49,16 @@ def smaller(workload: Workload) -> Workload:
     return Workload(workload.task, 8, model)
 
 
+class Place(NamedTuple):
+    """Where a training goes, and where it computes."""
+
+    folder: Path
+    precision: str = "float32"
+    device: str = "cpu"
+
+
 def options(
-    workload: Workload,
-    tokenised: Tokenised,
-    folder: Path,
-    *,
-    updates: int | None = None,
-    epochs: int = 1000,
-    precision: str = "float32",
+    workload: Workload, tokenised: Tokenised, place: Place, *, updates: int | None = None, epochs: int = 1000
 ) -> Config:
     """Everything that mirada is told: the peers' optimiser (Adam, clipped at 1, no smoothing), and no validation."""
     data = {
@@ -78,10 +80,10 @@ def options(
         "learning_rate": 1e-3,
         "clip_grad_norm": 1.0,
         "label_smoothing": 0.0,
-        "device": "cpu",
-        "precision": precision,
+        "device": place.device,
+        "precision": place.precision,
     }
-    return parse({"model_dir": str(folder), "data": data, "model": workload.model, "training": training})
+    return parse({"model_dir": str(place.folder), "data": data, "model": workload.model, "training": training})
 
 
 def name_of(model: ModelConfig) -> str:

@@ -27,17 +27,21 @@ def train(job: Job) -> None:
     import torch
 
     torch.manual_seed(1)
-    network, clock = build(job), measure.Clock(job, row | {"note": "own loop, tied embeddings, post-norm"})
+    network, clock = (
+        build(job).to(job.options.device),
+        measure.Clock(job, row | {"note": "own loop, tied embeddings, post-norm"}),
+    )
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    for source, target in batches(job):
-        before = torch.cat([torch.full((len(target), 1), BEGIN), target[:, :-1]], dim=1)
+    for words, wanted in batches(job):
+        source, target = words.to(job.options.device), wanted.to(job.options.device)
+        before = torch.cat([target.new_full((len(target), 1), BEGIN), target[:, :-1]], dim=1)
         out = network(input_ids=source, attention_mask=mask(source), decoder_input_ids=before, use_cache=False)
         loss = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
-        clock.tick(int((target != PAD).sum()), target.numel())
+        clock.tick(int((wanted != PAD).sum()), wanted.numel())
     network.save_pretrained(job.folder / "models" / "hf-T3")
 
 
@@ -121,7 +125,7 @@ def translator(job: Job) -> measure.Translate:
     import torch
     from transformers import MarianMTModel
 
-    network, numbers = MarianMTModel.from_pretrained(job.model("hf-T3")).eval(), vocabulary(job)
+    network, numbers = MarianMTModel.from_pretrained(job.model("hf-T3")).eval().to(job.options.device), vocabulary(job)
     pieces, beam, size = list(numbers), job.options.beam, job.options.batch
 
     def translate(lines: list[str]) -> list[list[str]]:
@@ -129,7 +133,7 @@ def translator(job: Job) -> measure.Translate:
         order = sorted(range(len(lines)), key=lambda i: -len(encoded[i]))
         output: list[list[str]] = [[] for _ in lines]
         for chunk in (order[i : i + size] for i in range(0, len(order), size)):
-            source = pad([encoded[i] for i in chunk])
+            source = pad([encoded[i] for i in chunk]).to(job.options.device)
             with torch.inference_mode():
                 found = network.generate(
                     input_ids=source,

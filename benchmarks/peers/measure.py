@@ -48,9 +48,11 @@ class Clock:
         since = self._done - self._first
         if since < 0 or since % self._updates or len(self._marks) > WINDOWS:
             return
+        machine.wait(self._job.options.device)
         self._marks.append(Mark(time.perf_counter(), machine.reading(), self._tokens, self._places))
         if len(self._marks) > WINDOWS:
-            rows.write(self._row | trained(self._marks, self._updates), results(self._job))
+            row = self._row | trained(self._marks, self._updates)
+            rows.write(row | {"peak_mb": round(machine.peak_megabytes(self._job.options.device))}, results(self._job))
             if not self._job.options.keep:
                 sys.exit(0)
 
@@ -66,7 +68,6 @@ def trained(marks: Sequence[Mark], updates: int) -> rows.Row:
         "tokens_per_update": round(tokens / updates / WINDOWS, 1),
         "padding": round(places / tokens, 3),
         "others": others([mark.load for mark in marks]),
-        "peak_mb": round(machine.peak_megabytes()),
     }
 
 
@@ -76,7 +77,7 @@ def decode(job: Job, row: rows.Row, translate: Translate) -> None:
     translate(lines[:8])  # what is built at the first call is not timed
     figures = alone(translate, lines) if job.options.batch == 1 else together(job, translate, lines)
     row = row | {"beam": job.options.beam, "sentences": len(lines)} | figures
-    rows.write(row | {"peak_mb": round(machine.peak_megabytes())}, results(job))
+    rows.write(row | {"peak_mb": round(machine.peak_megabytes(job.options.device))}, results(job))
 
 
 def together(job: Job, translate: Translate, lines: list[str]) -> rows.Row:
@@ -139,7 +140,9 @@ def describe(job: Job, kind: str, system: str, package: str) -> rows.Row:
     row: rows.Row = {"kind": kind, "system": system, "version": version(package), "work": job.workload.name}
     if job.workload.cell:
         row["cell"] = job.workload.cell
-    return row | {"precision": "float32", "machine": machine.facts()}
+    device = job.options.device
+    more: rows.Row = {} if device == "cpu" or kind != "train" else {"batch_size": job.workload.batch}
+    return row | more | {"precision": "float32", "machine": machine.facts(device)}
 
 
 def bleu(output: list[list[str]], job: Job) -> float:

@@ -70,6 +70,8 @@ def config(job: Job, place: Path) -> str:
         "word_vec_size": workload.embedding,
         "hidden_size": workload.hidden,
     }
+    if job.options.device == "cuda":
+        common |= {"world_size": 1, "gpu_ranks": [0]}
     return yaml.safe_dump(common | (recurrent(workload) if workload.cell else transformer()))
 
 
@@ -126,6 +128,7 @@ def shared(job: Job) -> list[str]:
     """Options of `onmt_translate`; its length penalty stays what it is, the mean over tokens."""
     model = job.model(f"onmt-{job.workload.name}_step_*.pt")
     options = {"-model": model, "-output": os.devnull, "-beam_size": job.options.beam, "-max_length": LONGEST}
+    options |= {"-gpu": 0} if job.options.device == "cuda" else {}
     return [str(word) for pair in options.items() for word in pair]
 
 

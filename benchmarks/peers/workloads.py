@@ -106,11 +106,14 @@ def run(
     parser.add_argument("--batch", type=int, default=64, help="sentences decoded at a time [%(default)s]")
     parser.add_argument("--sentences", type=int, default=0, help="test sentences decoded [all]")
     parser.add_argument("--repeat", type=int, default=3, help="passes over the sentences, or starts [%(default)s]")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: onmt and hf [%(default)s]")
+    parser.add_argument("--train-batch", type=int, help="sentences of a batch in training [the work's]")
     if more:
         more(parser)
     options = parser.parse_args()
     workload = next(workload for workload in WORKLOADS if workload.name == options.work)
     if options.cell and workload.cell:
         workload = replace(workload, cell=options.cell)
+    workload = replace(workload, batch=options.train_batch or workload.batch)
     (options.folder / "models").mkdir(parents=True, exist_ok=True)
     verbs[options.verb](Job(options.folder.resolve(), workload, options))
