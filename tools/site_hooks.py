@@ -33,7 +33,7 @@ def commands() -> str:
     """Every command's help, one section each."""
     from mirada.cli import COMMANDS as NAMES
 
-    parts = [("data", "make"), ("data", "check"), ("data", "invent")]
+    parts = [("data", "make"), ("data", "check"), ("data", "prepare"), ("data", "invent")]
     every = [one for name in NAMES for one in (parts if name == "data" else [(name,)])]
     return "\n".join(f"## {' '.join(one)}\n\n```text\n{help_of(*one)}```\n" for one in every)
 
