@@ -126,7 +126,7 @@ class Model:
     ) -> list[list[Translation]]:
         """The `n_best` outputs of each text with all that is known of them: scores, tokens, attention.
 
-        >>> best = model.search(["a cat"], with_attention=True)[0][0]
+        >>> [[best]] = model.search(["a cat"], with_attention=True)
         >>> best.attention.shape == (len(best.tokens), len(best.source_tokens))
         True
 
@@ -145,8 +145,8 @@ class Model:
     ) -> Iterator[list[Translation]]:
         """Outputs of each line, in order and at constant memory, however many there are.
 
-        >>> [found[0].finished for found in model.stream(iter(["a cat", ""]))]
-        [False, True]
+        >>> [best.finished for best, *_ in model.stream(iter(["a cat", ""]))] == [False, True]
+        True
         """
         return self.translator.stream(lines, options=options, with_attention=with_attention)
 
