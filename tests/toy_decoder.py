@@ -118,9 +118,9 @@ def next_tokens(tokens: list[int], own: list[float], *, prefix: list[int], min_l
 
 def plain_beam(
     toy: ToyDecoder, sentence: int, limit: int, *, width: int, alpha: float = 0.0, prefix: list[int] | None = None,
-    min_length: int = 0, ngram: int = 0,
+    min_length: int = 0, ngram: int = 0, wanted: int | None = None,
 ) -> list[Found]:  # fmt: skip
-    """Beam search to the very end, without any early stop."""
+    """Beam search to the very end; with `wanted` only until no live one would be among so many if it ended next."""
     live, ended = [Found([], 0.0)], []
     for _ in range(max(limit, len(prefix or [])) + 1):
         candidates = []
@@ -132,6 +132,10 @@ def plain_beam(
         now = [one for one in best[:width] if one.tokens[-1] == EOS]
         ended += now
         whole, live = live, [one for one in best if one.tokens[-1] != EOS][:width]
+        if wanted and live and len(ended) >= wanted:
+            next_end = Found([*live[0].tokens, EOS], live[0].log_probability)
+            if next_end.score(alpha) <= rank(ended, alpha)[wanted - 1].score(alpha):
+                return rank(ended, alpha)
     # The last step was for </s> alone.
     return rank(ended + [one for one in whole if [*one.tokens, EOS] not in [end.tokens for end in now]], alpha)
 

@@ -29,33 +29,42 @@ def agree(outputs: list[Hypothesis], expected: list, alpha: float) -> None:
 def test_beam_of_full_width_finds_the_best_of_all_outputs(alpha, n_best):
     toy = ToyDecoder(n_best, sentences=4)
     # 3 ordinary tokens and the end: the fifth step, which is for the end alone, has 81 × 4 continuations.
-    found = run(toy, SearchConfig(beam_size=324, n_best=n_best, alpha=alpha), limit=4)
+    found = run(toy, SearchConfig(beam_size=324, n_best=n_best, alpha=alpha, exact_stop=True), limit=4)
     for sentence, outputs in enumerate(found):
         agree(outputs, rank(exhaustive(toy, sentence, 4), alpha)[:n_best], alpha)
 
 
+@pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("seed", range(12))
-def test_stopping_early_changes_nothing(alpha, seed):
+def test_stopping_early_changes_nothing_or_what_it_is_meant_to(alpha, seed, exact):
     width, n_best = [(2, 1), (2, 2), (3, 2), (5, 1), (5, 5), (8, 3)][seed % 6]
     toy = ToyDecoder(seed, sentences=6, vocabulary=9, end=[-1, 0, 2][seed % 3])
     limits = [12, 3, 7, 12, 1, 9]
-    found = run(toy, SearchConfig(beam_size=width, n_best=n_best, alpha=alpha), limit=limits)
+    found = run(toy, SearchConfig(beam_size=width, n_best=n_best, alpha=alpha, exact_stop=exact), limit=limits)
+    wanted = None if exact else n_best
     for sentence, outputs in enumerate(found):
-        agree(outputs, plain_beam(toy, sentence, limits[sentence], width=width, alpha=alpha)[:n_best], alpha)
+        expected = plain_beam(toy, sentence, limits[sentence], width=width, alpha=alpha, wanted=wanted)
+        agree(outputs, expected[:n_best], alpha)
 
 
 def test_stopping_early_happens():
     toy = ToyDecoder(0, sentences=6, vocabulary=9, end=2)
+    run(toy, SearchConfig(beam_size=3, n_best=1, alpha=0.6, exact_stop=True), limit=200)
+    exact = len(toy.rows)
+    assert exact < 50
+    toy.rows.clear()
     run(toy, SearchConfig(beam_size=3, n_best=1, alpha=0.6), limit=200)
-    assert len(toy.rows) < 50
+    assert len(toy.rows) < exact / 2
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_rules_and_prefixes_as_in_the_plain_search(seed):
     toy = ToyDecoder(seed, sentences=4, vocabulary=7, end=seed % 3)
     prefix = [[], [4], [5, 5, 6], [6, 4]]
-    options = SearchConfig(beam_size=4, n_best=4, alpha=1, min_output_length=seed % 4, no_repeat_ngram_size=seed % 3)
+    options = SearchConfig(
+        beam_size=4, n_best=4, alpha=1, min_output_length=seed % 4, no_repeat_ngram_size=seed % 3, exact_stop=True
+    )
     found = run(toy, options, limit=[7, 9, 2, 8], prefix=prefix)
     for sentence, outputs in enumerate(found):
         expected = plain_beam(
@@ -91,7 +100,7 @@ def test_ranking_by_arithmetic():
     assert [output.tokens for output in outputs] == [(4,), ()]
     assert [output.score for output in outputs] == pytest.approx([log(1 / 2), log(1 / 4)])
     # log(1/4) = -1.386 alone, log(1/8) / (8/6)^2 = -1.170 and log(1/8) / (7/6)^2 = -1.528: longer now pays.
-    [outputs] = run(toy, SearchConfig(beam_size=4, n_best=4, alpha=2), limit=4)
+    [outputs] = run(toy, SearchConfig(beam_size=4, n_best=4, alpha=2, exact_stop=True), limit=4)
     assert [output.tokens for output in outputs] == [(4,), (5, 4), (), (5,)]
     assert {output.tokens: output.log_probability for output in outputs} == pytest.approx(dict(expected))
     scores = [log(1 / 2) / (7 / 6) ** 2, log(1 / 8) / (8 / 6) ** 2, log(1 / 4), log(1 / 8) / (7 / 6) ** 2]

@@ -13,6 +13,9 @@ class SearchConfig(Block):
     beam_size: Beam = Field(5, description="hypotheses kept a sentence; 1 is greedy")
     n_best: Count = Field(1, description="outputs a sentence, at most beam_size (or samples)")
     alpha: float = Field(1.0, ge=0, le=5, description="length penalty ((5 + n) / 6)^α of Wu et al. 2016; 0: none")
+    exact_stop: bool = Field(
+        False, description="beam search: stop when no output can win any more, not when none can that ends next"
+    )
     max_output_length: SomeLength | None = Field(
         None, description="most tokens of an output (default: per sentence, by max_length_ratio)"
     )
@@ -34,10 +37,10 @@ class SearchConfig(Block):
 
     def idle(self) -> dict[str, str]:
         """The options that are set and do nothing with this kind of search, each with the reason."""
-        if self.sample:
-            return {}
-        names = ("temperature", "top_k", "top_p", "sample_seed")
-        return {name: "without sampling; add sample true" for name in names if self.changes(name)}
+        beam = {} if self.beam_size > 1 and not self.sample else {"exact_stop": "without a beam; set beam_size above 1"}
+        names = () if self.sample else ("temperature", "top_k", "top_p", "sample_seed")
+        reasons = beam | dict.fromkeys(names, "without sampling; add sample true")
+        return {name: reason for name, reason in reasons.items() if self.changes(name)}
 
     @model_validator(mode="after")
     def _consistent(self) -> SearchConfig:

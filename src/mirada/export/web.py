@@ -25,7 +25,7 @@ ABOUT, MODEL, RUNTIME = "about.json", "model", "runtime"
 OWN = ("index.html", "app.js", "engine.js", "say.js", "search.js", "tokens.js")
 SHARED = ("dom.js", "map.js", "page.css", "sentence.js", "units.js", "words.js")  # with the page of `mirada explain`
 SEARCH = (
-    *("beam_size", "alpha", "max_output_length", "max_length_ratio", "max_length_offset"),
+    *("beam_size", "alpha", "exact_stop", "max_output_length", "max_length_ratio", "max_length_offset"),
     *("min_output_length", "no_repeat_ngram_size", "replace_unk"),
 )
 

@@ -66,7 +66,7 @@ def beam_search(batch: Batch, rules: Rules, options: SearchConfig, *, with_atten
         scores, kept = largest(np.where(ended, np.float32(-inf), candidates.scores), width)
         steps.append(BeamStep(beams.sentences, candidates, kept, attention))
         ends = _with_ended(beams.ends, candidates, ended, age + 1, options.alpha)
-        finished = _finished(scores, ends, rules, age + 1, options.alpha)
+        finished = _finished(scores, ends, rules, age + 1, options)
         done, sentences = finished.nonzero()[0], beams.sentences
         if len(done):
             last = _close(beams, ends, candidates, ended, (rules.limits <= age, age))
@@ -122,9 +122,10 @@ def _with_ended(ends: Ends, candidates: Candidates, ended: np.ndarray, age: int,
     return _places(every, largest(every.scores, ends.scores.shape[1])[1])
 
 
-def _finished(scores: np.ndarray, ends: Ends, rules: Rules, age: int, alpha: float) -> np.ndarray:
-    """Say for which sentences nothing can change any more, `[A]`: one step behind the limit, or no hope (beam.py)."""
-    reachable = scores.max(1) / np.asarray(penalty(rules.limits + 1, alpha), np.float32)
+def _finished(scores: np.ndarray, ends: Ends, rules: Rules, age: int, options: SearchConfig) -> np.ndarray:
+    """Say for which sentences the search is over, `[A]`: one step behind the limit, or no hope (search/beam.py)."""
+    lengths = rules.limits + 1 if options.exact_stop else np.full_like(rules.limits, age + 1)
+    reachable = scores.max(1) / np.asarray(penalty(lengths, options.alpha), np.float32)
     hopeless: np.ndarray = reachable <= ends.scores[:, -1]
     return hopeless | (rules.limits < age)
 

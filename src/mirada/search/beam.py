@@ -51,7 +51,6 @@ class BeamState(NamedTuple):
     scores: Tensor  # [A, K] log-probabilities; −inf marks an empty beam
     kept: Tensor  # [A, K] the candidates of the last step that they are
     ends: Ends
-    longest: Tensor  # [A] the length penalty of the longest output that may come
 
 
 class Candidates(NamedTuple):
@@ -80,7 +79,7 @@ def beam_search(step: StepFunction, options: SearchConfig, *, with_attention: bo
     """
 
     def begin(new: NewRequests) -> tuple[int, BeamState]:
-        return 1, _start(new.rules.limits, options)
+        return 1, _start(len(new.tickets), options.n_best, new.rules.limits.device)
 
     def advance(group: Group) -> Advanced:
         result = step(group.tokens.flatten(), group.state, group.memory)
@@ -92,11 +91,11 @@ def beam_search(step: StepFunction, options: SearchConfig, *, with_attention: bo
         ended = candidates.tokens == EOS
         scores, kept = candidates.scores.masked_fill(ended, -inf).topk(width, dim=1)
         ends = _with_ended(group.own.ends, candidates, ended, group.ages + 1, options.alpha)
-        own, before = BeamState(scores, kept, ends, group.own.longest), group
+        own, before = BeamState(scores, kept, ends), group
         rows = candidates.beams.gather(1, kept) + _first_rows(group)
         group = _advance(group, candidates, kept)._replace(own=own, state=result.state)
         weights = attention_of(result, len(group.ages)) if with_attention else []
-        done, *made = hosts((_finished(group), *candidates[1:], kept, *weights))
+        done, *made = hosts((_finished(group, options), *candidates[1:], kept, *weights))
         tokens, log_p, beams, parents, *attention = made
         record = BeamStep(tokens, log_p, beams, parents, attention[0] if attention else None)
         finished = torch.from_numpy(np.flatnonzero(done))
@@ -110,12 +109,11 @@ def beam_search(step: StepFunction, options: SearchConfig, *, with_attention: bo
     return Search(begin, advance, read_back, options.beam_size)
 
 
-def _start(limits: Tensor, options: SearchConfig) -> BeamState:
-    """One empty hypothesis a sentence; with its </s> an output has one token more than the limit."""
-    none = torch.zeros(len(limits), options.n_best, dtype=torch.long, device=limits.device)
-    ends = Ends(torch.full(none.shape, -inf, device=limits.device), none, none.clone())
-    scores = torch.zeros(len(limits), 1, device=limits.device)
-    return BeamState(scores, none[:, :1], ends, penalty((limits + 1).to(scores.dtype), options.alpha))
+def _start(count: int, places: int, device: torch.device) -> BeamState:
+    """One empty hypothesis a sentence."""
+    none = torch.zeros(count, places, dtype=torch.long, device=device)
+    ends = Ends(torch.full((count, places), -inf, device=device), none, none.clone())
+    return BeamState(torch.zeros(count, 1, device=device), none[:, :1], ends)
 
 
 def _expand(logits: Tensor, group: Group, count: int) -> Candidates:
@@ -161,16 +159,20 @@ def _with_ended(ends: Ends, candidates: Candidates, ended: Tensor, ages: Tensor,
     return _places(every, every.scores.topk(ends.scores.shape[1], dim=1).indices)
 
 
-def _finished(group: Group) -> Tensor:
-    """Say for which sentences nothing can change any more, `[A]` bool.
+def _finished(group: Group, options: SearchConfig) -> Tensor:
+    """Say for which sentences the search is over, `[A]` bool.
 
-    That is one step behind the limit, or when no live hypothesis can still beat the worst of `n_best` finished ones.
-    Log-probabilities only fall, the penalty grows with the length, and a finished output has at most `limit` tokens
-    and its `</s>`: the best score still to come is at most the best live log-probability over the penalty of one more
-    than the limit. So stopping here gives exactly what going on would give.
+    That is one step behind the limit, or when no live hypothesis would beat the worst of `n_best` finished ones if it
+    ended with the next token. With `exact_stop`, when none can at any length: log-probabilities only fall, the penalty
+    grows with the length, and a finished output has at most `limit` tokens and its `</s>`, so that the best score still
+    to come is at most the best live log-probability over the penalty of one more than the limit. Stopping there gives
+    exactly what going on would give; without a penalty (α = 0) so does the other.
     """
     own: BeamState = group.own
-    return (group.rules.limits < group.ages) | (own.scores[:, 0] / own.longest <= own.ends.scores[:, -1])
+    limits, ages = group.rules.limits, group.ages
+    lengths = (limits if options.exact_stop else ages) + 1
+    reachable = own.scores[:, 0] / penalty(lengths.to(own.scores.dtype), options.alpha)
+    return (limits < ages) | (reachable <= own.ends.scores[:, -1])
 
 
 def _close(before: Group, ends: Ends, candidates: Candidates, ended: Tensor) -> Ends:

@@ -69,7 +69,7 @@ export async function greedy(batch, limit, options, tell) {
 }
 
 export async function beam(batch, limit, options, tell) {
-  const {beam_size: size, n_best: places, alpha} = options;
+  const {beam_size: size, n_best: places, alpha, exact_stop: exact} = options;
   let rows = [{last: {token: batch.first}, row: 0, score: 0}], ends = [];
   for (let age = 0; ; age++) {
     const {best, attention} = await continuations(batch, rows, age, 2 * size, options);
@@ -79,7 +79,7 @@ export async function beam(batch, limit, options, tell) {
     const done = ended.map(one => ({score: float(one.score / float(penalty(age + 1, alpha))), step: one.step}));
     ends = [...ends, ...done].sort((one, other) => other.score - one.score).slice(0, places);
     const live = candidates.filter(one => one.step.token !== EOS).slice(0, size);
-    const reachable = live.length ? float(live[0].score / float(penalty(limit + 1, alpha))) : -Infinity;
+    const reachable = live.length ? float(live[0].score / float(penalty(exact ? limit + 1 : age + 2, alpha))) : -Infinity;
     if (limit < age + 1 || reachable <= (ends.length < places ? -Infinity : ends[places - 1].score)) {
       const cut = limit <= age ? rows.filter((_, i) => !ended.some(one => one.row === i)).map(row => ({step: row.last})) : [];
       return ranked([...ends, ...cut].slice(0, places).map(one => output(one.step, alpha)));
