@@ -200,7 +200,12 @@ def lengths(found: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, float]]:
 
 def missing(figures: Sequence[Figure], rows: Sequence[Row]) -> list[str]:
     """What has no figure yet, and what it would take."""
-    lines = ["## What is missing", "", "Hours are of one core, estimated from a few updates.", ""]
+    lines = [
+        "## What is missing",
+        "",
+        "Hours are of one core, guessed from the sizes; `python -m benchmarks.figures try NAME` says what an update takes.",
+        "",
+    ]
     lines += heading(["row", "wanted", "takes", "published", "aim"])
     for figure in figures:
         wanted = STARRED if figure.get("star") else 1
