@@ -200,12 +200,8 @@ def lengths(found: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, float]]:
 
 def missing(figures: Sequence[Figure], rows: Sequence[Row]) -> list[str]:
     """What has no figure yet, and what it would take."""
-    lines = [
-        "## What is missing",
-        "",
-        "Hours are of one core, guessed from the sizes; `python -m benchmarks.figures try NAME` says what an update takes.",
-        "",
-    ]
+    hours = "Hours are of one core, guessed from the sizes; `python -m benchmarks.figures try NAME` times an update."
+    lines = ["## What is missing", "", hours, ""]
     lines += heading(["row", "wanted", "takes", "published", "aim"])
     for figure in figures:
         wanted = STARRED if figure.get("star") else 1
