@@ -88,7 +88,7 @@ def demo(folder: Path, show: Callable[[str], None], *, seed: int = 1, workers: i
     systems = [DemoSystem(name, configure(folder, name, made, seed), sources) for name, made in SYSTEMS.items()]
     outputs = learned(systems, show, workers)
     long = telling(splits.test, outputs)
-    show_translations(splits.test, outputs, [*range(5), long], show)
+    show_translations(splits.test, outputs, list(dict.fromkeys([*range(5), long])), show)
     models = [load(folder / name, device="cpu") for name in SYSTEMS]
     show_attention(next(model for model in models if model.has_attention), sources[long], show)
     show_lengths(splits.test, outputs, folder, show)
