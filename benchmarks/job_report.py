@@ -81,5 +81,7 @@ def figures(row: Row) -> list[str]:
             lines.append(f"| {part}, {row[part]['items']} items | {one['metric']} | {value} | {low}–{high} | {made} |")
         if mean := row[part].get("group_mean"):
             lines.append(f"| {part} | {mean['metric']}, mean of groups | {mean['value']:.2f} | | |")
-    minutes = f"{row['minutes']:.1f} minutes, {row['cpu_minutes']:.1f} of them the processor's"
+    minutes = f"{row['minutes']:.1f} minutes"
+    if "cpu_minutes" in row:  # unknown where a training was stopped and went on
+        minutes += f", {row['cpu_minutes']:.1f} of them the processor's"
     return [*lines, "", f"{minutes}; {row['machine']}; commit {row['commit']}, {row['when'][:10]}."]

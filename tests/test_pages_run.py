@@ -37,7 +37,7 @@ PAGES = [
 MODEL = re.compile(r"(?:runs|mirada-demo)/[\w-]+")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 # What stands on the pages and is no command of mirada's: it installs, asks a service, or begins processes.
-OTHERS = {"pip", "curl", "python", "make", "torchrun", "git", "cd"}
+OTHERS = {"pip", "curl", "python", "make", "torchrun", "git", "cd", "benchmarks/gpu.sh"}
 SOURCES, TARGETS = tiny.SOURCES * 2, tiny.TARGETS * 2
 LINES = 20  # of the files that `mirada data make` makes
 OTHERWISE = {"train": ("", ""), "dev": (" today", " hoy"), "test": (" here", " aquí")}  # what the splits end in

@@ -223,7 +223,7 @@ def broken(folder: Path, name: str) -> Path:
 FAULTS = {
     "cut off": "ids-00000.arrow: {less:,} bytes, expected {size:,}; prepare the corpus again",
     "altered": "ids-00000.arrow: cannot be read (",
-    "missing": "ids-00000.arrow: missing; prepare the corpus again (mirada data prepare)",
+    "missing": "ids-00000.arrow: not there; prepare the corpus again (mirada data prepare)",
     "no manifest": ": not a prepared corpus (prepared.json is missing); mirada data prepare makes one",
     "no JSON": "prepared.json: damaged (",
     "newer": "prepared.json: format: input should be 1 (got 2); prepare the corpus again",
