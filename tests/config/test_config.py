@@ -256,6 +256,10 @@ def test_more_outputs_than_hypotheses():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        (
+            {"search": {"exact_stop": True, "beam_size": 1}},
+            "exact_stop true does nothing without a beam; set beam_size above 1",
+        ),
         ({"search": {"temperature": 0.5}}, "temperature 0.5 does nothing without sampling; add sample true"),
         ({"search": {"top_k": 5}}, "top_k 5 does nothing without sampling; add sample true"),
         ({"search": {"top_p": 0.5}}, "top_p 0.5 does nothing without sampling; add sample true"),

@@ -25,6 +25,8 @@ WAYS: list[dict[str, Any]] = [
     {"beam_size": 1},
     {"beam_size": 5},
     {"beam_size": 4, "n_best": 3, "alpha": 0.0},
+    {"beam_size": 3, "alpha": 3.0},
+    {"beam_size": 3, "alpha": 3.0, "exact_stop": True},
     {"beam_size": 40, "n_best": 2},
     {"no_repeat_ngram_size": 2, "beam_size": 3},
     {"min_output_length": 6, "beam_size": 1},

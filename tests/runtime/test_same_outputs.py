@@ -25,6 +25,8 @@ WAYS: list[dict[str, Any]] = [
     {"beam_size": 1},
     {"beam_size": 5},
     {"beam_size": 5, "n_best": 4, "alpha": 0.0},
+    {"beam_size": 3, "alpha": 3.0},
+    {"beam_size": 3, "alpha": 3.0, "exact_stop": True},
     {"beam_size": 100, "n_best": 3},
     {"sample": True, "n_best": 3},
     {"sample": True, "sample_seed": 2**40 + 7, "top_k": 5, "top_p": 0.8, "temperature": 1.5},

@@ -164,7 +164,8 @@ class Scheduler:
         for request in requests:
             check_prefix(f"line {request.number + 1}", request.prefix)
         share = MOST_SENTENCES if bounded else -(-len(requests) // (2 * self.workers))
-        capacity = Capacity(batch_size, 1 << 62) if batch_size else automatic(self.vocabulary, options, share)
+        by_itself = automatic(self.vocabulary, options, share)
+        capacity = by_itself if batch_size is None else Capacity(batch_size, 1 << 62)
         spelling = next((request.rest.spelling for request in requests if request.rest), None)
         lane = Lane(_without_lengths(options), capacity, with_attention, spelling)
         threads, shared = own_threads(), self._shared
