@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mirada.config.configfile import BLOCKS, leaves, parse
+from mirada.config.configfile import BLOCKS, changed, leaves, parse
 from mirada.config.model import OWNERS, applicable
 from mirada.config.options import Config, DataConfig, ModelConfig, SearchConfig, TrainingConfig
 from mirada.errors import ConfigError
@@ -253,13 +253,14 @@ def test_more_outputs_than_hypotheses():
     )
 
 
+def test_a_model_with_a_rule_for_beams_can_be_asked_for_greedy_search():
+    stored = parse({"search": {"exact_stop": True}}).search
+    assert changed(stored, {"beam_size": 1}).exact_stop
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (
-            {"search": {"exact_stop": True, "beam_size": 1}},
-            "exact_stop true does nothing without a beam; set beam_size above 1",
-        ),
         ({"search": {"temperature": 0.5}}, "temperature 0.5 does nothing without sampling; add sample true"),
         ({"search": {"top_k": 5}}, "top_k 5 does nothing without sampling; add sample true"),
         ({"search": {"top_p": 0.5}}, "top_p 0.5 does nothing without sampling; add sample true"),

@@ -37,10 +37,10 @@ class SearchConfig(Block):
 
     def idle(self) -> dict[str, str]:
         """The options that are set and do nothing with this kind of search, each with the reason."""
-        beam = {} if self.beam_size > 1 and not self.sample else {"exact_stop": "without a beam; set beam_size above 1"}
-        names = () if self.sample else ("temperature", "top_k", "top_p", "sample_seed")
-        reasons = beam | dict.fromkeys(names, "without sampling; add sample true")
-        return {name: reason for name, reason in reasons.items() if self.changes(name)}
+        if self.sample:
+            return {}
+        names = ("temperature", "top_k", "top_p", "sample_seed")
+        return {name: "without sampling; add sample true" for name in names if self.changes(name)}
 
     @model_validator(mode="after")
     def _consistent(self) -> SearchConfig:
