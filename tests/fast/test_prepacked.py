@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mirada.fast.flows import FusedBahdanau, FusedLuong
 from mirada.fast.kv_cache import CachedTransformer, DecoderOutput
 from mirada.fast.prepacked import (
     Decoding,
@@ -141,6 +142,17 @@ def test_a_step_in_one_call_is_the_same_written_in_python(
     assert prepacked(model, precision).layers.run is layers
     found.append(follow(prepacked(model, precision)))
     assert_same(*found, 1e-6, norm)
+
+
+@pytest.mark.parametrize(("decoder", "score"), [family for family in FAMILIES if family[0] in ("bahdanau", "luong")])
+def test_a_flow_is_one_call_where_attention_depends_on_the_query_alone(
+    decoder: str, score: str | None, all_sizes: None
+) -> None:
+    options: Options = {"decoder": decoder, "score": score, "hidden_size": 6, "embedding_dim": 4}
+    one = prepacked(build(options, dtype=torch.float32))
+    assert isinstance(vars(one).get("_advance"), FusedLuong | FusedBahdanau)
+    for more in ({"dec_layers": 2, "enc_layers": 2}, {"attention_window": "local-m"}):
+        assert "_advance" not in vars(prepacked(build(options | more, dtype=torch.float32)))
 
 
 def test_a_state_is_gone_on_from_once(all_sizes: None) -> None:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.fast import scripted
+from mirada.fast.flows import fuse, tensors
 from mirada.fast.kv_cache import CachedTransformer, DecoderOutput
 from mirada.fast.scripted import Compiled
 from mirada.kernels.private import INT8, PREPACKED, has_products, has_vnni, linear_prepacked, prepack, prepack_int8
@@ -79,7 +80,17 @@ def prepacked(model: Classic | Bahdanau | Luong | Transformer, precision: Precis
     _prepack_children(copied, precision)
     if table is not None and isinstance(cell := cast(Stack, copied.stack).cells[0], PrepackedCell):
         cast(Any, copied).embedding, cell.x = nn.Identity(), Table(table)
+    if isinstance(copied, Bahdanau | Luong):
+        _fuse(copied)
     return CachedTransformer(copied, weights) if isinstance(copied, Transformer) else copied
+
+
+def _fuse(model: Bahdanau | Luong) -> None:
+    """Let a flow with one packed layer make its step in fewer calls."""
+    cells, score = model.stack.cells, model.score
+    if len(cells) == 1 and isinstance(cell := cells[0], PrepackedCell):
+        additive = [tensors(score.w_a), [score.v, score.total]] if isinstance(score, PrepackedEnergy) else None
+        fuse(model, additive, cell.weights)
 
 
 def _table(model: nn.Module) -> Tensor | None:
@@ -110,7 +121,7 @@ def _layer_weights(layer: Layer, precision: Precision) -> list[list[Tensor]]:
     """What scripted.py reads of a layer that is not packed yet."""
     (back, source), heads = _scaled(layer), cast(Heads, layer.cross_heads)
     products = [back, layer.self_heads.o, source, heads.o, layer.ff_in, layer.ff_out]
-    return [_tensors(_prepack(part, precision)) for part in products] + [_tensors(part) for part in layer.norms]
+    return [tensors(_prepack(part, precision)) for part in products] + [tensors(part) for part in layer.norms]
 
 
 def _without_read(layer: Layer) -> None:
@@ -118,13 +129,6 @@ def _without_read(layer: Layer) -> None:
     for owner, names in ((layer, ("self_heads", "ff_in", "ff_out")), (layer.cross_heads, ("q", "o"))):
         for name in names:
             setattr(owner, name, nn.Identity())
-
-
-def _tensors(module: nn.Module) -> list[Tensor]:
-    """Weight and bias, and what belongs to 8 bits."""
-    tensors = [cast(Tensor, module.weight), cast(Tensor, module.bias)]
-    more = [module.scales, module.zeros] if isinstance(module, Int8Linear) else []
-    return [tensor.detach() if isinstance(tensor, nn.Parameter) else tensor for tensor in tensors] + more
 
 
 def _prepack_children(module: nn.Module, precision: Precision) -> None:
@@ -244,7 +248,7 @@ class PrepackedCell(nn.Module):
         bias = cell.w_h.new_zeros(len(cell.w_h)).detach()
         if cell.b_n is not None:
             bias[2 * self.size :] = cell.b_n.detach()
-        self.weights = _tensors(_linear(cell.w_h, bias, precision))
+        self.weights = tensors(_linear(cell.w_h, bias, precision))
         lstm = self.kind == "lstm"
         self.one, self.all = (
             Compiled(scripted.lstm if lstm else scripted.gru),

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm, linear
 
-from mirada.kernels.private import linear_added, linear_int8, linear_prepacked, without_fuser
+from mirada.kernels.private import linear_added, linear_int8, linear_prepacked, may_fuse, without_fuser
 from mirada.models.transformer import activated
 
 
@@ -34,7 +34,9 @@ class Compiled:
             self.run = function
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it as it is."""
+        """Call it as it is; a thread that is `without_fuser` already saves the time to say so at each call."""
+        if not may_fuse():
+            return self.run(*arguments)
         with without_fuser():
             return self.run(*arguments)
 
@@ -160,6 +162,66 @@ def gru(x_gates: Tensor, h: Tensor, weights: list[Tensor]) -> Tensor:
     r, z = h_gates[:, : 2 * size].add_(x_gates[:, : 2 * size]).sigmoid_().split(size, 1)
     n = torch.addcmul(x_gates[:, 2 * size :], h_gates[:, 2 * size :], r).tanh_()
     return torch.lerp(n, h, z)
+
+
+def recurrent(gates: Tensor, state: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
+    """The new state of a layer, [h, c] or [h]."""
+    if len(state) == 2:
+        h, c = lstm(gates, state[0], state[1], weights)
+        return [h, c]
+    return [gru(gates, state[0], weights)]
+
+
+def attend(
+    query: Tensor, source: tuple[Tensor, Tensor, Tensor], score: list[list[Tensor]], scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores, weights and context `[N, …]` of queries `[N, D]`; `source` is keys, states and mask, `[A, S, …]`.
+
+    `score`: W_a of an additive one, and [v, total] of `energy`; without it the keys are compared with scale · query.
+    """
+    keys, states, mask = source
+    rows, sentences = query.size(0), keys.size(0)
+    if len(score) > 0:
+        scores = energy(product(query, score[0]).view(sentences, -1, keys.size(2)), keys, score[1][0], score[1][1])
+    else:
+        query = query.view(sentences, -1, keys.size(2))
+        scores = torch.matmul(query if scale == 1.0 else query * scale, keys.transpose(1, 2))  # [A, K, S]
+    seen = mask.unsqueeze(1)
+    weights = scores.masked_fill(~seen, -3.4028234663852886e38).softmax(-1) * seen
+    context = torch.matmul(weights, states)
+    return scores.view(rows, -1), weights.view(rows, -1), context.view(rows, -1)
+
+
+def bahdanau(
+    y_gates: Tensor,
+    state: list[Tensor],
+    source: tuple[Tensor, Tensor, Tensor],
+    score: list[list[Tensor]],
+    weights: list[list[Tensor]],
+    scale: float,
+) -> tuple[tuple[Tensor, Tensor, Tensor], list[Tensor]]:
+    """Attend with s_{t-1}, then update; `weights` are those of the context's gates and of the layer."""
+    attended = attend(state[0], source, score, scale)
+    return attended, recurrent(y_gates + product(attended[2], weights[0]), state, weights[1])
+
+
+def luong(
+    y_gates: Tensor,
+    state: list[Tensor],
+    source: tuple[Tensor, Tensor, Tensor],
+    score: list[list[Tensor]],
+    weights: list[list[Tensor]],
+    design: tuple[float, bool],
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], list[Tensor]]:
+    """Update, attend with s_t, then s̃_t; `weights` are those of the layer, of W_c and, with s̃_{t-1} in state, its."""
+    gates = y_gates
+    if len(weights) > 2:
+        gates = gates + product(state[-1], weights[2])
+        state = state[:-1]
+    new = recurrent(gates, state, weights[0])
+    attended = attend(new[0], source, score, design[0])
+    mixed = product(torch.cat((attended[2], new[0]), -1), weights[1])
+    return mixed.tanh() if design[1] else mixed, attended, new
 
 
 def lstm_scan(x_gates: Tensor, h: Tensor, c: Tensor, weights: list[Tensor]) -> tuple[Tensor, Tensor]:

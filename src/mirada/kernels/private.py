@@ -65,6 +65,12 @@ def without_fuser() -> AbstractContextManager[object]:
     return optimized_execution(False)  # type: ignore[no-any-return,no-untyped-call,unused-ignore]
 
 
+def may_fuse() -> bool:
+    """Whether this thread would let torch's optimiser change compiled functions."""
+    probe = getattr(torch._C, "_get_graph_executor_optimize", None)
+    return probe is None or bool(probe())
+
+
 def missing() -> str:
     """One line about the fast products that this torch should have and has not; empty where all is well."""
     if not torch.backends.mkldnn.is_available() or has_products(*PREPACKED):

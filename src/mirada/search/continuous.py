@@ -122,6 +122,9 @@ class RunningBatch:
             return done
         advanced = self._advance(self._group, done)
         finished = advanced.finished
+        if len(finished) == len(self._group.tickets) and self._waiting is None:
+            self._group = None
+            return done
         if self._insert is None:
             self._keep(_selected(advanced))
             return done
@@ -139,8 +142,7 @@ class RunningBatch:
         """Forget some sentences: they leave at once, without a result."""
         if not tickets:
             return
-        for ticket in tickets:
-            self._trails.pop(ticket, None)
+        self._trails = {ticket: trail for ticket, trail in self._trails.items() if ticket not in tickets}
         self._group, self._waiting = (_without(group, tickets) for group in (self._group, self._waiting))
         if self._group is None:
             self._group, self._waiting = self._waiting, None
@@ -162,11 +164,9 @@ class RunningBatch:
 
     def _fill_free(self, places: int) -> None:
         """Give free places to those that wait."""
-        if self._waiting is None:
-            return
         if self._group is None:
             self._group, self._waiting = self._waiting, None
-        elif self._insert is not None and (free := places - len(self._group.tickets)) > 0:
+        elif self._waiting is not None and self._insert and (free := places - len(self._group.tickets)) > 0:
             fresh = self._taken(min(free, len(self._waiting.tickets)))
             self._group = _grown(self._group, fresh, self._insert)
 

@@ -12,6 +12,7 @@ import torch
 from mirada.data.batches import pad, pad_sources
 from mirada.devices import out_of_memory
 from mirada.errors import DataError
+from mirada.kernels.private import without_fuser
 from mirada.search.continuous import Done, NewRequests
 from mirada.search.decode import Sentences, rules_of, running_batch
 from mirada.search.decoder import ContinuousDecoder, Decoder
@@ -45,6 +46,7 @@ class Shared:
     queue: Queue = field(default_factory=Queue)
     working: list[Worker] = field(default_factory=list)
     threads: int = 1  # of torch, for all workers together
+    changes: int = 0  # requests, those who gave up, workers: so often has one come or gone
     watch: Callable[[int], object] = _nobody  # hears how large a batch is
 
 
@@ -68,7 +70,7 @@ class Worker:
 
     def work(self) -> None:
         """Let one batch after the other run, until nothing waits."""
-        with torch.inference_mode():
+        with torch.inference_mode(), without_fuser():
             while (track := self._next()) is not None:
                 too_big = False
                 try:
@@ -89,6 +91,7 @@ class Worker:
                 tracks.append(Track(shared, parcel, next(self.clock)))
             if not tracks:
                 shared.working.remove(self)
+                shared.changes += 1
                 return None
             if self.track is not None:
                 self.track.waits_since = next(self.clock)
@@ -123,6 +126,7 @@ class Track:
         decoder, lane = self.shared.decoder, self.lane
         insert = decoder.insert if isinstance(decoder, ContinuousDecoder) else None
         self._batch = running_batch(decoder.step, insert, lane.options, with_attention=lane.with_attention)
+        self._places_given, self._looked_at = 0, -1  # by the last look at who waits, and what had changed until then
         self._overtaking = OVERTAKING  # tasks that may still join past older ones of lanes that have no batch
         self._since = LONGEST  # steps since others joined, or had their turn
 
@@ -137,20 +141,23 @@ class Track:
         """Make steps until all are done, or, where others wait, the turn is over; `lanes` are those of the worker."""
         steps, self._since = 0, LONGEST
         while steps < TURN or steps < 2 * len(self.tasks) or not self._others_wait(lanes):
-            self._drop_unwanted()
-            new, places = self._arrivals(lanes)
+            new = [] if self._unchanged() else self._arrivals(lanes)
             if not new and self._batch.empty:
                 self.done = True
                 return
             done: list[Done] = []
             if not new:
-                done = self._batch.step(places)
+                done = self._batch.step(self._places_given)
                 steps, self._since = steps + 1, self._since + 1
             elif (arrived := self._read(new)) is not None:
-                done = self._batch.insert(arrived, places)
+                done = self._batch.insert(arrived, self._places_given)
                 self._since = 0
                 self.shared.watch(len(self.tasks))
             self._finish(done)
+
+    def _unchanged(self) -> bool:
+        """Whether nobody waits, and nobody has come or gone since the last look: no need for the lock."""
+        return self._looked_at == self.shared.changes and not self.shared.queue.waiting
 
     def _others_wait(self, lanes: Collection[Lane]) -> bool:
         """Whether the worker has another batch, or could begin one."""
@@ -167,21 +174,23 @@ class Track:
         for task in unwanted:
             task.left = True
 
-    def _arrivals(self, lanes: Collection[Lane]) -> tuple[list[Task], int]:
-        """Take as many tasks as the batch has room for; also how many sentences may share a step."""
+    def _arrivals(self, lanes: Collection[Lane]) -> list[Task]:
+        """Take as many tasks as the batch has room for; decide how many sentences may share a step."""
+        self._drop_unwanted()
         shared, batch, new = self.shared, self._batch, list[Task]()
         with shared.lock:
             room = min(batch.room(self._places([])), self.most - len(self.tasks))
             while len(new) < room and (task := self._next_task(lanes, new)) is not None:
                 new.append(task)
             self.tasks |= {task.number: task for task in new}
-            places = self._places(list(self.tasks.values()))
+            self._places_given = places = self._places(list(self.tasks.values()))
+            self._looked_at = shared.changes
             self.free = max(0, places - len(self.tasks)) if batch.can_grow else 0
             beside = max(len(shared.working), min(self.parcel.siblings, shared.workers))
             shared_out = len(self.tasks) >= CREW or shared.weight_bytes >= CACHED
             threads = max(1, shared.threads // beside) if shared_out else 1
         use_threads(threads)
-        return new, places
+        return new
 
     def _next_task(self, lanes: Collection[Lane], new: Sequence[Task]) -> Task | None:
         """The parcel's next task, if it can be read with the other new ones; once it is empty, the next parcel's."""
@@ -237,6 +246,7 @@ class Track:
     def _finish(self, done: Sequence[Done]) -> None:
         if not done:
             return
+        self._looked_at = -1
         with self.shared.lock:
             finished = [(self.tasks.pop(number), outputs) for number, outputs in done if number in self.tasks]
             for task, _ in finished:
@@ -246,6 +256,7 @@ class Track:
 
     def _fail(self, error: BaseException, tasks: Sequence[Task]) -> None:
         """Some tasks end with an error."""
+        self._looked_at = -1
         with self.shared.lock:
             for task in tasks:
                 self.tasks.pop(task.number, None)

@@ -178,6 +178,7 @@ class Scheduler:
                 task.wanted += 1
                 task.waiters.append(waiter)
             shared.threads = threads
+            shared.changes += 1
             for parcel in parcels:
                 self._hire(parcel)
         return tasks
@@ -194,6 +195,7 @@ class Scheduler:
         if len(shared.working) < self.workers and not joins and idle < shared.queue.parcels:
             place = min(set(range(self.workers)) - {worker.place for worker in shared.working})
             shared.working.append(worker := Worker(shared, place))
+            shared.changes += 1
             self._threads[place].submit(worker.work)
 
     def _cancelled(self, task: Task, future: Future[Outputs]) -> None:
@@ -207,6 +209,7 @@ class Scheduler:
         shared = self._shared
         with shared.lock:
             task.wanted -= 1
+            shared.changes += 1
             if not task.wanted and not task.taken:
                 shared.queue.waiting -= 1
                 task.left = True
