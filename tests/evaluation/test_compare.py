@@ -39,6 +39,15 @@ def test_resamples_of_several_seeds_are_the_mean_of_each_seed_on_the_same_senten
     np.testing.assert_allclose(both.resampled, (alone[0] + alone[1]) / 2, rtol=1e-12)
 
 
+def test_seeds_are_drawn_again_where_that_is_wanted():
+    each = np.array([[0.0], [6.0]]).repeat(4000, 1)  # two seeds that no sentence tells apart
+    drawn = compare.over_seeds(each)
+    assert set(drawn) == {0.0, 3.0, 6.0}
+    assert drawn.mean() == pytest.approx(3, abs=0.2)
+    assert drawn.var() == pytest.approx(9 / 2, rel=0.1)  # of the mean of two draws from {0, 6}
+    assert np.array_equal(compare.over_seeds(each[:1]), each[0])
+
+
 @pytest.mark.parametrize("name", ["bleu", "wer", "exact"])
 def test_differences_are_those_of_the_paired_bootstrap(name):
     a, b = (compare.measure([outputs], REFERENCES, name, samples=100, seed=5) for outputs in (GOOD, POOR))

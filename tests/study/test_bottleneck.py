@@ -133,11 +133,17 @@ def test_the_sentence_about_capacity():
 def test_accuracy_by_position_by_hand():
     # Positions 1–6: two sequences right everywhere, two right in the last third alone.
     hits = np.array([[1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1]] * 2, dtype=np.float64)
-    found = forgetting.position_numbers(hits, samples=200)
+    found = forgetting.position_numbers(hits[None], samples=200)
     assert [position["value"] for position in found["positions"]] == [50, 50, 50, 50, 100, 100]
     assert (found["early"]["value"], found["late"]["value"], found["late_minus_early"]["value"]) == (50, 100, 50)
     assert found["late"] == span(100, 100, 100)
     assert 0 <= found["late_minus_early"]["low"] < 50 < found["late_minus_early"]["high"] <= 100
+
+
+def test_seeds_that_differ_widen_the_interval_though_all_sequences_are_alike():
+    right, wrong = np.ones((1, 4, 6)), np.zeros((1, 4, 6))
+    found = forgetting.position_numbers(np.concatenate([right, wrong]), samples=200)
+    assert found["early"] == span(50, 0, 100)
 
 
 def test_sequences_are_the_task_and_tests_are_new():
@@ -451,6 +457,22 @@ def test_the_users_pairs(tmp_path):
     # The 98th percentile of 1 … 12 is 12: half of it is the limit.
     assert results["parts"]["capacity"]["limit"] == 6
     assert results["parts"]["capacity"]["metric"] == "exact"
+
+
+def test_one_part_trains_what_it_needs_and_given_test_pairs_are_all_taken(tmp_path):
+    lines = [f"{' '.join(f'w{(i + j) % 7}' for j in range(n))}\t{n} {i % 3}\n" for n in range(1, 13) for i in range(12)]
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
+    asked = BottleneckRequest(
+        out=tmp_path / "out",
+        settings=replace(TINY, tested=5),
+        parts=("lengths",),
+        data={"tsv": str(tmp_path / "a.tsv"), "tokenizer": "word"},
+        test={"tsv": str(tmp_path / "b.tsv")},
+    )
+    found = translation.plan_translation(asked)
+    assert [system.name for system in found.systems] == ["classic-lstm-6", "luong-general-6"]
+    assert len(found.shared.items) == len(lines)
 
 
 def test_mistakes_are_told_before_any_work(tmp_path):

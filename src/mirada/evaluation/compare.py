@@ -2,7 +2,9 @@
 
 A system is trained once a seed, so it has several outputs a sentence. Its value is the mean over seeds of the corpus
 metric. Two uncertainties are kept apart: the interval draws *sentences* again (Koehn 2004), the same ones for every
-seed and every system; the spread says what another *seed* would change.
+seed and every system; the spread says what another *seed* would change. Where something is said of systems and not of
+these trainings, `draw_seeds` draws the seeds again as well (two levels: Davison & Hinkley 1997, section 3.8), the same
+ones for every system.
 """
 
 from __future__ import annotations
@@ -65,15 +67,34 @@ class Gap(NamedTuple):
 
 
 def measure(
-    outputs: Sequence[Sequence[str]], references: References, name: str, *, samples: int = SAMPLES, seed: int = SEED
+    outputs: Sequence[Sequence[str]],
+    references: References,
+    name: str,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    draw_seeds: bool = False,
 ) -> Measured:
-    """Measure one system with one metric; `outputs` holds the outputs of each seed. Raises as `metrics.statistics`."""
-    return _measured([statistics(of_a_seed, references, name) for of_a_seed in outputs], samples, seed)
+    """Measure one system with one metric; `outputs` holds the outputs of each seed. Raises as `metrics.statistics`.
+
+    `seed` draws the sentences; other ones for other sentences of the same system, whose seeds are drawn alike.
+    """
+    found = [statistics(of_a_seed, references, name) for of_a_seed in outputs]
+    return _measured(found, samples, seed, draw_seeds)
 
 
-def _measured(found: Sequence[Statistics], samples: int, seed: int) -> Measured:
-    resampled = np.mean([resample(one, samples=samples, seed=seed) for one in found], axis=0)
+def _measured(found: Sequence[Statistics], samples: int, seed: int, draw_seeds: bool) -> Measured:
+    each = np.stack([resample(one, samples=samples, seed=seed) for one in found])  # [seeds, samples]
+    resampled = over_seeds(each) if draw_seeds else each.mean(axis=0)
     return Measured(tuple(total(one) for one in found), resampled, found[0].signature)
+
+
+def over_seeds(each: FloatArray) -> FloatArray:
+    """The mean over as many seeds, drawn again for each resample: `[seeds, samples, …]` → `[samples, …]`."""
+    seeds, samples = each.shape[:2]
+    drawn = np.random.default_rng(SEED).integers(seeds, size=(seeds, samples))
+    mean: FloatArray = each[drawn, np.arange(samples)].mean(axis=0)
+    return mean
 
 
 def summarise(measured: Measured) -> Summary:
@@ -107,13 +128,14 @@ def by_length(
     *,
     edges: Sequence[int] | None = None,
     samples: int = SAMPLES,
+    draw_seeds: bool = False,
 ) -> list[BucketScore]:
     """Score each bucket of source lengths: mean over seeds and interval over the bucket's sentences."""
     found = [statistics(of_a_seed, references, name) for of_a_seed in outputs]
     scores = []
     for label, low, high, indices in buckets(lengths, edges):
         parts = [one._replace(rows=one.rows[list(indices)]) for one in found]
-        part = summarise(_measured(parts, samples, SEED))
+        part = summarise(_measured(parts, samples, SEED, draw_seeds))
         scores.append(BucketScore(label, low, high, len(indices), part.value, part.low, part.high))
     return scores
 

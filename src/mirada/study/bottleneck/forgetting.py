@@ -14,6 +14,7 @@ import numpy as np
 
 from mirada.data.corpus import Corpus
 from mirada.evaluation.bootstrap import SAMPLES, SEED, percentiles
+from mirada.evaluation.compare import over_seeds
 from mirada.evaluation.metrics import FloatArray
 from mirada.study.bottleneck.settings import BottleneckRequest, Settings
 from mirada.study.compare import items
@@ -115,8 +116,8 @@ def forgetting_results(request: BottleneckRequest, conditions: Sequence[Conditio
         done = [task for task in condition.runs.tasks if state(task.folder) == "done"]
         if done:
             hits = [np.array(read_positions(task.folder)["hits"], dtype=np.float64) for task in done]
-            by_output = np.mean(hits, axis=0)  # [items, positions]
-            by_source = by_output if condition.task == "copy" else by_output[:, ::-1]
+            by_output = np.stack(hits)  # [seeds, items, positions]
+            by_source = by_output if condition.task == "copy" else by_output[:, :, ::-1]
             row = {"task": condition.task, "system": condition.system, "reversed_source": condition.reversed_source}
             rows.append({**row, "name": condition.name, **position_numbers(by_source)})
     settings = request.settings
@@ -124,11 +125,15 @@ def forgetting_results(request: BottleneckRequest, conditions: Sequence[Conditio
 
 
 def position_numbers(hits: FloatArray, *, samples: int = SAMPLES) -> dict[str, Any]:
-    """Accuracy at each position, of the first and the last third, and late − early, with intervals over sequences."""
-    count, positions = hits.shape
+    """Accuracy of `[seeds, items, positions]` at each position, of the first and last third, and late − early.
+
+    Intervals draw sequences and seeds again.
+    """
+    _, count, positions = hits.shape
     third = max(1, positions // 3)
     draws = np.random.default_rng(SEED).integers(count, size=(samples, count))
-    curves = np.stack([hits[rows].mean(axis=0) for rows in draws])  # [samples, positions]
+    curves = over_seeds(np.stack([hits[:, rows].mean(axis=1) for rows in draws], axis=1))  # [samples, positions]
+    hits = hits.mean(axis=0)
     ends = [slice(0, third), slice(positions - third, positions)]
     means = [100 * float(hits[:, end].mean()) for end in ends]
     resampled = [100 * curves[:, end].mean(axis=1) for end in ends]

@@ -42,7 +42,7 @@ def split_pairs(request: BottleneckRequest) -> tuple[items.Pairs, int]:
     ):
         if not len(corpus):
             raise DataError(f"no {what} with the lengths wanted (up to {limit}, and to {beyond}); change --length")
-    joined = _join([_first(corpus, settings.tested) for corpus in both])
+    joined = _join(both if files else [_first(corpus, settings.tested) for corpus in both])
     _check_kinds(joined, unit, bounds(limit))
     notes = (f"trained on {len(kept[0])} of {len(train)} pairs: those whose source has at most {within}",)
     return items.Pairs(kept[0], kept[1], joined, notes), limit

@@ -48,7 +48,7 @@ def _lengths(part: Results) -> list[Block]:
     systems, metric, unit = part["systems"], part["metric"], part["unit"]
     plot = length_plot(systems, metric, unit)
     most, how = f"{part['limit']} {unit}", f"in {unit}"
-    caption = f"{plot.caption}; training saw sources of at most {most}"
+    caption = f"{metric} by source length; bands are 95 % intervals; training saw sources of at most {most}"
     labels = [bucket["label"] for bucket in systems[0]["by_length"]]
     counts = [str(bucket["count"]) for bucket in systems[0]["by_length"]]
     rows = [["test items", *counts]]
@@ -68,7 +68,7 @@ def _lengths(part: Results) -> list[Block]:
     header = ["system", f"up to {part['near']}", spans[0], "change", spans[1]]
     return [
         plot._replace(name="lengths", caption=caption),
-        Grid(f"{metric} by source length {how}, with 95 % intervals over items", ["length", *labels], rows),
+        Grid(f"{metric} by source length {how}, with 95 % intervals", ["length", *labels], rows),
         Grid(
             f"{metric} on short sources and on long ones, both as training saw them, and on longer ones", header, sides
         ),
@@ -82,9 +82,7 @@ def _capacity(part: Results) -> list[Block]:
         rows = [row for row in part["systems"] if row["system"] == kind]
         ends = [row["low"] for row in rows], [row["high"] for row in rows]
         series.append(Series(kind, [row["width"] for row in rows], [row["value"] for row in rows], *ends))
-    caption = (
-        f"{part['metric']} by width on {part['items']} items of lengths that training saw, 95 % intervals over items"
-    )
+    caption = f"{part['metric']} by width on {part['items']} items of lengths that training saw, 95 % intervals"
     plot = Plot("capacity", caption, "width of the state", part["metric"], series, log_x=True)
     cells = [
         [f"{row['system']}-{row['width']}", numbers.count(row["parameters"]), _span(row), _each(row["by_seed"])]
@@ -113,7 +111,7 @@ def _positions_plot(task: str, rows: Sequence[Results]) -> Plot:
         )
         for row in rows
     ]
-    caption = f"{task}: accuracy by source position, 95 % bands over sequences"
+    caption = f"{task}: accuracy by source position, 95 % bands"
     return Plot(f"forgetting-{task}", caption, "source position (1 is the first word)", "accuracy, %", series)
 
 
@@ -177,8 +175,9 @@ def _bytes(costs: Sequence[Results], names: Sequence[str]) -> Grid:
 
 def _method(results: Results) -> list[Block]:
     blocks: list[Block] = [
-        "Intervals (95 %) draw test items again; in the fourth experiment, turns. They say nothing of what another "
-        "seed would change. A difference is called found where its interval leaves out zero (for ratios: one).",
+        "Intervals (95 %) draw test items again, and where there are several seeds those as well; in the fourth "
+        "experiment, turns. With one seed they say nothing of what another would change, with three or four too "
+        "little. A difference is called found where its interval leaves out zero (for ratios: one).",
         *results["notes"],
     ]
     for caption, key in (

@@ -17,11 +17,11 @@ class Settings:
 
     pairs: int = 20000  # training pairs of the small world (corpora/village.py)
     length: int = 30  # longest source in training; the test goes to twice that
-    tested: int = 300  # test items of each kind: near, far, any
+    tested: int = 300  # test items of each kind: near, far, any; of given test pairs all are taken
     updates: int = 1500
     batch: int = 64
     embedding: int = 64
-    classic_widths: tuple[int, ...] = (64, 128, 256, 512)
+    classic_widths: tuple[int, ...] = (64, 128, 256, 512, 1024)
     attention_widths: tuple[int, ...] = (64, 128, 256)
     vocabulary: int = 400
     learning_rate: float = 4e-3

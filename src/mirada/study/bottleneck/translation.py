@@ -74,6 +74,8 @@ def plan_translation(request: BottleneckRequest) -> TrainedSystems:
     place = RunSettings(request.out / "translation", request.seeds, settings.batch, request.quiet)
     widths = [(f"classic-{request.cell}", width) for width in settings.classic_widths]
     widths += [(request.attention, width) for width in settings.attention_widths]
+    if "capacity" not in request.parts:
+        widths = [(name, width) for name, width in widths if width == settings.common_width]
     return TrainedSystems(tuple(_system(place, shared, name, width) for name, width in widths), shared, limit)
 
 
@@ -140,7 +142,7 @@ def lengths_results(request: BottleneckRequest, found: TrainedSystems) -> dict[s
         group = groups.get(name)
         if group is None:
             continue
-        by_length = arithmetic.by_length(lengths, group.outputs, group.references, metric, edges=edges)
+        by_length = arithmetic.by_length(lengths, group.outputs, group.references, metric, edges=edges, draw_seeds=True)
         fall = measure_fall(group, sides[:2], metric)
         falls.append(fall)
         row = {"name": name, "parameters": parameters(found, name), **fall_numbers(fall)}
@@ -162,13 +164,18 @@ class Fall(NamedTuple):
 def measure_fall(group: SystemOutputs, sides: Sequence[Sequence[int]], metric: str) -> Fall:
     """Measure a system on short and on long sources."""
     parts = [group.part(side) for side in sides]
-    found = [arithmetic.measure(part.outputs, part.references, metric, seed=SEED + i) for i, part in enumerate(parts)]
-    return Fall(found[0], found[1])
+    short, long = (_measure(part, metric, seed=SEED + i) for i, part in enumerate(parts))
+    return Fall(short, long)
+
+
+def _measure(part: SystemOutputs, metric: str, *, seed: int = SEED) -> Measured:
+    """What is said is of systems: their seeds are drawn again as well."""
+    return arithmetic.measure(part.outputs, part.references, metric, seed=seed, draw_seeds=True)
 
 
 def beyond(part: SystemOutputs, metric: str) -> dict[str, float]:
     """The measure on sources that are longer than any of training."""
-    found = arithmetic.summarise(arithmetic.measure(part.outputs, part.references, metric))
+    found = arithmetic.summarise(_measure(part, metric))
     return Span(found.value, found.low, found.high)._asdict()
 
 
@@ -210,7 +217,7 @@ def capacity_results(request: BottleneckRequest, found: TrainedSystems) -> dict[
     rows: list[dict[str, Any]] = []
     for name, group in finished(found).items():
         part = group.part(short)
-        measured[name] = arithmetic.measure(part.outputs, part.references, metric)
+        measured[name] = _measure(part, metric)
         kind, _, width = name.rpartition("-")
         summary = arithmetic.summarise(measured[name])
         rows.append({"system": kind, "width": int(width), "parameters": parameters(found, name), **summary._asdict()})
