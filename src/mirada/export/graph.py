@@ -29,6 +29,7 @@ class Graph:
         self.name, self.precision = name, precision
         self.nodes: list[Any] = []
         self.weights: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
+        self.bytes: dict[str, tuple[str, str]] = {}  # of values that were brought to 8 bits, and their scales
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
 
@@ -79,14 +80,14 @@ class Graph:
     def linear(self, x: str, weight: np.ndarray, bias: np.ndarray | None = None, *, rank: int = 2) -> str:
         """x Wᵀ + b: `x` `[…, I]` of so many axes, `weight` `[O, I]` → `[…, O]`."""
         if self.precision == "int8" and weight.size >= SMALLEST:
-            return self._linear_in_bytes(x, weight, bias)
+            return self._linear_in_bytes(x, weight, bias, rank)
         if rank == 2:  # the weight as it is, so that an embedding that serves as output layer is kept once
             terms = [self.constant(weight)] + ([] if bias is None else [self.constant(bias)])
             return self.add("Gemm", x, *terms, attributes={"transB": 1})
         y = self.add("MatMul", x, self.constant(weight.T))
         return y if bias is None else self.add("Add", y, self.constant(bias))
 
-    def _linear_in_bytes(self, x: str, weight: np.ndarray, bias: np.ndarray | None) -> str:
+    def _linear_in_bytes(self, x: str, weight: np.ndarray, bias: np.ndarray | None, rank: int) -> str:
         """The same in whole numbers: W is s_o W', x is s_n x', both rounded to 8 bits: s_n s_o (x' W'ᵀ) + b.
 
         One scale a row, so that a sentence alone is rounded as in any batch. Inputs are bytes with 128 for 0, weights
@@ -94,14 +95,31 @@ class Graph:
         """
         scales, rounded = in_bytes(weight)
         zeros = self.constant(128, np.uint8), self.constant(0, np.int8)
-        largest = self.add("ReduceMax", self.add("Abs", x), attributes={"axes": [-1], "keepdims": 1})
-        scale = self.add("Div", self.add("Max", largest, self.constant(LEAST)), self.constant(127))  # [..., 1]
-        shifted = self.add("Add", self.add("Round", self.add("Div", x, scale)), self.constant(128))
-        values = self.add("Cast", shifted, attributes={"to": UINT8})
+        if x not in self.bytes:
+            self.bytes[x] = self._rows_in_bytes(x) if rank == 2 else self._all_in_bytes(x)
+        values, scale = self.bytes[x]
         sums = self.add("MatMulInteger", values, self.constant(rounded.T, np.int8), *zeros)
         y = self.add("Mul", self.add("Cast", sums, attributes={"to": FLOAT}), scale)
         y = self.add("Mul", y, self.constant(scales))
         return y if bias is None else self.add("Add", y, self.constant(bias))
+
+    def _rows_in_bytes(self, x: str) -> tuple[str, str]:
+        """Rows `[N, I]` as bytes with 128 for 0, by one operation; and their scales `[N, 1]`."""
+        scale = self._scale(x, keep=False)
+        zeros = self.add("Expand", self.constant(128, np.uint8), self.add("Shape", scale))
+        values = self.add("QuantizeLinear", x, scale, zeros, attributes={"axis": 0})
+        return values, self.add("Unsqueeze", scale, self.shape(1))
+
+    def _all_in_bytes(self, x: str) -> tuple[str, str]:
+        """The same of values with more axes `[…, I]`, which that operation has not: scales `[…, 1]`."""
+        scale = self._scale(x, keep=True)
+        shifted = self.add("Add", self.add("Round", self.add("Div", x, scale)), self.constant(128))
+        return self.add("Cast", shifted, attributes={"to": UINT8}), scale
+
+    def _scale(self, x: str, *, keep: bool) -> str:
+        """What brings the largest number of each row to 127."""
+        largest = self.add("ReduceMax", self.add("Abs", x), attributes={"axes": [-1], "keepdims": int(keep)})
+        return self.add("Div", self.add("Max", largest, self.constant(LEAST)), self.constant(127))
 
     def model(self) -> Any:
         """The whole as an ONNX model, checked by onnx.checker."""

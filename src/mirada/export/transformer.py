@@ -62,8 +62,8 @@ def _encode(weights: Weights, options: ModelConfig, precision: Precision) -> Gra
         graph.give("states", x, FLOAT, ["sentences", "source", options.embedding_dim])
     for name in layer_names(options):
         part, number = name.split(".")
-        heads = f"decoder.{int(number) - 1}.cross_heads."
-        graph.give(name, _part(graph, weights, options, heads + part[0], x), FLOAT, _shape(options, "source"))
+        [value] = _parts(graph, weights, options, (f"decoder.{int(number) - 1}.cross_heads.", part[0]), x)
+        graph.give(name, value, FLOAT, _shape(options, "source"))
     return graph
 
 
@@ -154,18 +154,33 @@ def _last_norm(graph: Graph, weights: Weights, options: ModelConfig, name: str, 
     return _norm(graph, weights, options, name, x) if options.norm == "pre" else x
 
 
-def _part(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
-    """One of q, k, v of `[B, S, d]`, by heads: `[B, h, S, d_k]`."""
-    y = graph.linear(x, weights[name + ".weight"], weights.get(name + ".bias"), rank=3)
-    heads, width = _widths(options)
-    return graph.add(
-        "Transpose", graph.add("Reshape", y, graph.shape(0, 0, heads, width)), attributes={"perm": [0, 2, 1, 3]}
-    )
+def _projected(
+    graph: Graph, weights: Weights, options: ModelConfig, names: tuple[str, str], x: str, *, rank: int
+) -> list[str]:
+    """Some of q/√d_k, k and v: the letters of `names[1]`, of the heads `names[0]`. In 8 bits they are one product."""
+    heads, parts = names
+    scale = {"q": np.float32(1 / math.sqrt(_widths(options)[1]))}
+    kept = [
+        (weights[f"{heads}{part}.weight"], weights.get(f"{heads}{part}.bias"), scale.get(part, np.float32(1)))
+        for part in parts
+    ]
+    scaled = [(w * by, np.zeros(len(w), np.float32) if b is None else b * by) for w, b, by in kept]
+    if graph.precision == "float32" or len(parts) == 1:
+        return [graph.linear(x, *one, rank=rank) for one in scaled]
+    y = graph.linear(x, *(np.concatenate(part) for part in zip(*scaled, strict=True)), rank=rank)
+    sizes = graph.shape(*[options.embedding_dim] * len(parts))
+    return graph.add_many("Split", (y, sizes), len(parts), attributes={"axis": rank - 1})
 
 
-def _looked(graph: Graph, options: ModelConfig, query: str, pair: tuple[str, str], mask: str | None) -> tuple[str, str]:
-    """softmax(QKᵀ/√d_k) V and the weights: `[B, h, T, d_k]` and `[B, h, T, S]`."""
-    query = graph.add("Mul", query, graph.constant(1 / math.sqrt(_widths(options)[1])))
+def _parts(graph: Graph, weights: Weights, options: ModelConfig, names: tuple[str, str], x: str) -> list[str]:
+    """The same of `[B, S, d]`, by heads: `[B, h, S, d_k]`."""
+    shape, order = graph.shape(0, 0, *_widths(options)), {"perm": [0, 2, 1, 3]}
+    parts = _projected(graph, weights, options, names, x, rank=3)
+    return [graph.add("Transpose", graph.add("Reshape", part, shape), attributes=order) for part in parts]
+
+
+def _looked(graph: Graph, query: str, pair: tuple[str, str], mask: str | None) -> tuple[str, str]:
+    """softmax(QKᵀ) V and the weights: `[B, h, T, d_k]` and `[B, h, T, S]`; 1/√d_k is in Q."""
     scores = graph.add("MatMul", query, graph.add("Transpose", pair[0], attributes={"perm": [0, 1, 3, 2]}))
     if mask is not None:
         scores = graph.add("Where", mask, scores, graph.constant(MASKED))
@@ -183,8 +198,8 @@ def _encoder_layer(graph: Graph, weights: Weights, options: ModelConfig, name: s
     before, behind = _residual(options)
     y = _norm(graph, weights, options, name + "norms.0", x) if before else x
     own = name + "self_heads."
-    query, key, value = (_part(graph, weights, options, own + part, y) for part in "qkv")
-    seen, _ = _looked(graph, options, query, (key, value), mask)
+    query, key, value = _parts(graph, weights, options, (own, "qkv"), y)
+    seen, _ = _looked(graph, query, (key, value), mask)
     joined = graph.add("Transpose", seen, attributes={"perm": [0, 2, 1, 3]})
     joined = graph.add("Reshape", joined, graph.shape(0, 0, options.embedding_dim))
     x = graph.add("Add", x, graph.linear(joined, weights[own + "o.weight"], weights[own + "o.bias"], rank=3))
@@ -224,15 +239,16 @@ def _decoder_layer(
     name, (heads, width) = f"decoder.{layer}.", _widths(options)
     before, behind = _residual(options)
     y = _norm(graph, weights, options, name + "norms.0", x) if before else x
-    query, *new = (_row_part(graph, weights, options, f"{name}self_heads.{part}", y) for part in "qkv")
+    projected = _projected(graph, weights, options, (name + "self_heads.", "qkv"), y, rank=2)
+    query, *new = (graph.add("Reshape", part, graph.shape(0, heads, 1, width)) for part in projected)  # [N, h, 1, d_k]
     kept = [graph.add("Concat", *pair, attributes={"axis": 2}) for pair in zip(past, new, strict=True)]
-    seen, _ = _looked(graph, options, query, (kept[0], kept[1]), None)  # [N, h, 1, d_k]
+    seen, _ = _looked(graph, query, (kept[0], kept[1]), None)  # [N, h, 1, d_k]
     x = _joined(graph, weights, name + "self_heads.o", graph.add("Reshape", seen, graph.shape(0, heads * width)), x)
     x = _norm(graph, weights, options, name + "norms.0", x) if behind else x
     y = _norm(graph, weights, options, name + "norms.1", x) if before else x
-    query = _query(graph, weights, options, name + "cross_heads.q", y)  # [B, h, K, d_k]
+    query = _query(graph, weights, options, name + "cross_heads.", y)  # [B, h, K, d_k]
     mask = graph.add("Unsqueeze", "mask", graph.shape(1, 2))
-    seen, alpha = _looked(graph, options, query, (f"keys.{layer + 1}", f"values.{layer + 1}"), mask)
+    seen, alpha = _looked(graph, query, (f"keys.{layer + 1}", f"values.{layer + 1}"), mask)
     flat = graph.add("Transpose", seen, attributes={"perm": [0, 2, 1, 3]})
     x = _joined(graph, weights, name + "cross_heads.o", graph.add("Reshape", flat, graph.shape(-1, heads * width)), x)
     x = _norm(graph, weights, options, name + "norms.1", x) if behind else x
@@ -243,17 +259,10 @@ def _joined(graph: Graph, weights: Weights, name: str, seen: str, x: str) -> str
     return graph.add("Add", x, graph.linear(seen, weights[name + ".weight"], weights[name + ".bias"]))
 
 
-def _row_part(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
-    """One of q, k, v of rows `[N, d]`: `[N, h, 1, d_k]`."""
-    heads, width = _widths(options)
-    y = graph.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
-    return graph.add("Reshape", y, graph.shape(0, heads, 1, width))
-
-
 def _query(graph: Graph, weights: Weights, options: ModelConfig, name: str, x: str) -> str:
     """Queries of rows `[N, d]` at the source, by sentence: `[B, h, K, d_k]`."""
     heads, width = _widths(options)
-    y = graph.linear(x, weights[name + ".weight"], weights[name + ".bias"])
+    [y] = _projected(graph, weights, options, (name, "q"), x, rank=2)
     sentences = graph.add("Gather", graph.add("Shape", "mask"), graph.shape(0))
     shape = graph.add("Concat", sentences, graph.shape(-1, heads, width), attributes={"axis": 0})
     return graph.add("Transpose", graph.add("Reshape", y, shape), attributes={"perm": [0, 2, 1, 3]})

@@ -116,6 +116,8 @@ def _expand(batch: Batch, beams: Beams, rules: Rules, age: int, wanted: Wanted) 
 def _with_ended(ends: Ends, candidates: Candidates, ended: np.ndarray, age: int, alpha: float) -> Ends:
     """Let those of the best `K` candidates that ended compete for the places."""
     best = ended.shape[1] // 2
+    if not ended[:, :best].any():
+        return ends
     scores = np.where(ended[:, :best], candidates.scores[:, :best], np.float32(-inf)) / np.float32(penalty(age, alpha))
     index = np.broadcast_to(np.arange(best), scores.shape)
     every = _beside(ends, Ends(scores, np.full_like(index, age), index))
@@ -124,8 +126,8 @@ def _with_ended(ends: Ends, candidates: Candidates, ended: np.ndarray, age: int,
 
 def _finished(scores: np.ndarray, ends: Ends, rules: Rules, age: int, options: SearchConfig) -> np.ndarray:
     """Say for which sentences the search is over, `[A]`: one step behind the limit, or no hope (search/beam.py)."""
-    lengths = rules.limits + 1 if options.exact_stop else np.full_like(rules.limits, age + 1)
-    reachable = scores.max(1) / np.asarray(penalty(lengths, options.alpha), np.float32)
+    lengths = rules.limits + 1 if options.exact_stop else age + 1
+    reachable = scores.max(1) / np.float32(penalty(lengths, options.alpha))
     hopeless: np.ndarray = reachable <= ends.scores[:, -1]
     return hopeless | (rules.limits < age)
 

@@ -68,6 +68,7 @@ class Batch:
 
     def __init__(self, engine: Engine, memory: dict[str, Any], state: dict[str, Any], words: int):
         self.engine, self.memory, self.state, self.words = engine, memory, state, words
+        self.counts: dict[int, Any] = {}  # of continuations, as ONNX Runtime reads them
 
     def step(self, tokens: np.ndarray, rows: np.ndarray, wanted: Wanted) -> Step:
         """Make one step from the previous tokens `[N]`, each going on from one of `rows` `[N]` of the step before."""
@@ -75,7 +76,9 @@ class Batch:
         names = ["best", "best_tokens"] if count else ["log_probabilities"]
         names += ["attention"] if wanted.attention and engine.has_attention else []
         new = [f"new.{name}" for name in engine.names.state]
-        feeds = {"token": _value(tokens), "rows": _value(rows), "count": _value(np.array([max(1, count)]))}
+        if count not in self.counts:
+            self.counts[count] = _value(np.array([max(1, count)]))
+        feeds = {"token": _value(tokens), "rows": _value(rows), "count": self.counts[count]}
         found = engine.run("step", [*names, *new], {**feeds, **self.state, **self.memory})
         self.state = dict(zip(engine.names.state, found[len(names) :], strict=True))
         values = {name: value.numpy() for name, value in zip(names, found, strict=False)}
