@@ -30,6 +30,9 @@ class Graph:
         self.nodes: list[Any] = []
         self.weights: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
         self.bytes: dict[str, tuple[str, str]] = {}  # of values that were brought to 8 bits, and their scales
+        self.row_zeros = ""  # [N] what 0 is in bytes, as all rows of two axes have it
+        self.made: set[str] = set()  # by operations
+        self.public: dict[str, str] = {}  # names of outputs by those of the values that they are
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
 
@@ -44,7 +47,9 @@ class Graph:
         """Declare an output: a value under its public name."""
         from onnx import helper
 
-        self.nodes.append(helper.make_node("Identity", [value], [name]))
+        self.public.setdefault(value, name)
+        if self.public[value] != name or value not in self.made:
+            self.nodes.append(helper.make_node("Identity", [value], [name]))
         self.outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
     def constant(self, values: Any, kind: Any = np.float32) -> str:
@@ -75,6 +80,7 @@ class Graph:
         node = helper.make_node(operator, list(inputs), names)
         node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
         self.nodes.append(node)
+        self.made.update(names)
         return names
 
     def linear(self, x: str, weight: np.ndarray, bias: np.ndarray | None = None, *, rank: int = 2) -> str:
@@ -104,10 +110,10 @@ class Graph:
         return y if bias is None else self.add("Add", y, self.constant(bias))
 
     def _rows_in_bytes(self, x: str) -> tuple[str, str]:
-        """Rows `[N, I]` as bytes with 128 for 0, by one operation; and their scales `[N, 1]`."""
+        """Rows `[N, I]` as bytes with 128 for 0, by one operation; and their scales `[N, 1]`. A graph has one N."""
         scale = self._scale(x, keep=False)
-        zeros = self.add("Expand", self.constant(128, np.uint8), self.add("Shape", scale))
-        values = self.add("QuantizeLinear", x, scale, zeros, attributes={"axis": 0})
+        self.row_zeros = self.row_zeros or self.add("Expand", self.constant(128, np.uint8), self.add("Shape", scale))
+        values = self.add("QuantizeLinear", x, scale, self.row_zeros, attributes={"axis": 0})
         return values, self.add("Unsqueeze", scale, self.shape(1))
 
     def _all_in_bytes(self, x: str) -> tuple[str, str]:
@@ -117,14 +123,17 @@ class Graph:
         return self.add("Cast", shifted, attributes={"to": UINT8}), scale
 
     def _scale(self, x: str, *, keep: bool) -> str:
-        """What brings the largest number of each row to 127."""
+        """What brings the largest number of each row to 127; of a row of zeros 0, which makes nothing of its bytes."""
         largest = self.add("ReduceMax", self.add("Abs", x), attributes={"axes": [-1], "keepdims": int(keep)})
-        return self.add("Div", self.add("Max", largest, self.constant(LEAST)), self.constant(127))
+        return self.add("Div", largest, self.constant(127))
 
     def model(self) -> Any:
         """The whole as an ONNX model, checked by onnx.checker."""
         from onnx import checker, helper
 
+        for node in self.nodes:
+            for names in (node.input, node.output):
+                names[:] = [self.public.get(name, name) if name in self.made else name for name in names]
         graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, list(self.weights.values()))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
         checker.check_model(model, full_check=True)
