@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from benchmarks import bottleneck_page
 
 from cli_tools import refusal
 from compare_tools import TINY, in_this_process
@@ -412,6 +413,18 @@ def test_the_report_says_the_numbers_of_the_results(done):
     table = (request.out / "results.csv").read_text(encoding="utf-8")
     value = results["parts"]["forgetting"]["systems"][0]["early"]["value"]
     assert f"forgetting,copy: classic-lstm,early,accuracy,{value}," in table
+
+
+def test_the_page_has_a_row_and_a_curve_of_each_run(done, tmp_path):
+    request, results, _ = done
+    bottleneck_page.main([f"one={request.out}", f"A – B={request.out}", "--into", str(tmp_path / "page.md")])
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    lost = results["parts"]["lengths"]["more_lost"]
+    row = f"| {lost['value']:.1f} [{lost['low']:.1f}, {lost['high']:.1f}] | 1 |"
+    assert [line.split(" | ")[0] for line in page.splitlines() if line.endswith(row)] == ["| one", "| A – B"]
+    figures = set(re.findall(r"\((figures/bottleneck-[\w-]+\.svg)\)", page))
+    assert {"figures/bottleneck-lengths.svg", "figures/bottleneck-lengths-ab.svg"} <= figures
+    assert all((tmp_path / figure).exists() for figure in figures)
 
 
 def test_figures_are_there(done):
