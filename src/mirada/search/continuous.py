@@ -96,13 +96,10 @@ class RunningBatch:
     def room(self, places: int) -> int:
         """How many new sentences may come now, where `places` are searched together at most.
 
-        As many as have a place; and if none has, but this will not last, as many as there are places, to wait for the
-        next ones: an encoder is faster a sentence on many of them.
+        As many as there are places, though fewer may be free: the others wait for the next ones, for an encoder is
+        faster a sentence on many of them.
         """
-        if not self.can_grow:
-            return 0
-        free = places - (0 if self._group is None else len(self._group.tickets))
-        return free if free > 0 else places
+        return places if self.can_grow else 0
 
     def insert(self, new: NewRequests, places: int) -> list[Done]:
         """Let new sentences join. They are searched by themselves until they have as many beams as all others."""

@@ -156,8 +156,9 @@ class Track:
             self._finish(done)
 
     def _unchanged(self) -> bool:
-        """Whether nobody waits, and nobody has come or gone since the last look: no need for the lock."""
-        return self._looked_at == self.shared.changes and not self.shared.queue.waiting
+        """Whether nobody has come or gone since the last look, and nobody waits who could join: no need for the lock."""
+        could_join = self.shared.queue.waiting and self._batch.can_grow
+        return self._looked_at == self.shared.changes and not could_join
 
     def _others_wait(self, lanes: Collection[Lane]) -> bool:
         """Whether the worker has another batch, or could begin one."""
