@@ -127,7 +127,9 @@ def layers(
         x = x + product(y, layer[3])
         x = x if pre_norm else norm(x, layer[7], epsilon)
         y = norm(x, layer[8], epsilon) if pre_norm else x
-        x = x + product(activated(product(y, layer[4]), activation), layer[5])
+        y = product(y, layer[4])
+        y = y.relu_() if activation == "relu" else activated(y, activation)
+        x = x + product(y, layer[5])
         x = x if pre_norm else norm(x, layer[8], epsilon)
     return x, seen
 
