@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import put
+from benchmarks.report import END, put
 from mirada.study.bottleneck.report import make_report
 from mirada.study.report import numbers
 from mirada.study.report.document import Block, Conclusion, Grid, Plot, Section, StudyReport
 
 PAGE = Path(__file__).parent.parent / "docs/bottleneck.md"
+START = "<!-- measured: made by python -m benchmarks.bottleneck_page -->"
 Results = dict[str, Any]
 SIDES = ("short", "long")
 
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("others", metavar="TITLE=DIR", type=_named, nargs="*", help="runs of --parts lengths")
     parser.add_argument("--into", type=Path, default=PAGE, help="the page [docs/bottleneck.md]")
     given = parser.parse_args(arguments)
-    put(page([given.whole, *given.others]), given.into)
+    put(page([given.whole, *given.others]), given.into, (START, END))
 
 
 def _named(text: str) -> tuple[str, Results]:

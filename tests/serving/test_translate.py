@@ -82,6 +82,13 @@ def test_scores_and_attention_are_given_where_asked_for(client, folders):
     assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in found["attention"])
 
 
+def test_no_texts_give_no_translations(client):
+    answer = client.post("/v1/translate", json={"text": [], "sample": True})
+    assert (answer.status_code, answer.json()["translations"]) == (200, [])
+    libre = client.post("/translate", json={"q": [], "source": "en", "target": "es"})
+    assert (libre.status_code, libre.json()["translatedText"]) == (200, [])
+
+
 def test_the_first_model_is_the_default(client):
     assert client.post("/v1/translate", json={"text": "the cat"}).json()["model"] == next(iter(tiny.MODELS))
 

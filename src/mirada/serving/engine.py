@@ -56,6 +56,8 @@ class Engine:
         self, wanted: Sequence[Wanted], options: SearchConfig, *, with_attention: bool = False
     ) -> list[Coming]:
         """Queue texts, all or none; cancelling a future frees its place. Raises RefusedError if full, RetiredError."""
+        if not wanted:
+            return []
         translator, prefixes = self.translator, [one.prefix for one in wanted]
         texts, starts = [one.text for one in wanted], prefixes if any(prefixes) else None
         pieces, requests = translator.requests(texts, options, starts, wanted[0].number)

@@ -142,6 +142,8 @@ def all_of(futures: Sequence[Future[Result]]) -> asyncio.Future[None]:
     """What is done with the last of them, or the first that has an error: one call into the event loop for each."""
     loop, left = asyncio.get_running_loop(), len(futures)
     ready: asyncio.Future[None] = loop.create_future()
+    if not futures:
+        ready.set_result(None)
 
     def one_less(future: Future[Result]) -> None:
         nonlocal left
