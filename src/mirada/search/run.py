@@ -156,7 +156,7 @@ class Track:
             self._finish(done)
 
     def _unchanged(self) -> bool:
-        """Whether nobody has come or gone since the last look, and nobody waits who could join: no need for the lock."""
+        """Whether nobody has come or gone since the last look, and nobody who waits could join: no need of a lock."""
         could_join = self.shared.queue.waiting and self._batch.can_grow
         return self._looked_at == self.shared.changes and not could_join
 
