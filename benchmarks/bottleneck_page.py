@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.report import END, put
 from mirada.study.bottleneck.report import make_report
-from mirada.study.report import numbers
 from mirada.study.report.document import Block, Conclusion, Grid, Plot, Section, StudyReport
+from mirada.study.report.numbers import estimate
 
 PAGE = Path(__file__).parent.parent / "docs/bottleneck.md"
 START = "<!-- measured: made by python -m benchmarks.bottleneck_page -->"
@@ -53,20 +53,16 @@ def _falls(runs: Sequence[tuple[str, Results]]) -> Grid:
     rows = []
     for title, results in runs:
         part = results["parts"]["lengths"]
-        sides = [_span(system[side]) for system in part["systems"] for side in SIDES]
+        sides = [estimate(system[side]) for system in part["systems"] for side in SIDES]
         bounds = f"≤ {part['near']}, {part['far']}–{part['limit']}"
         seeds = results["settings"]["seeds"]
-        rows.append([title, part["metric"], bounds, *sides, _span(part["more_lost"]), seeds])
+        rows.append([title, part["metric"], bounds, *sides, estimate(part["more_lost"]), seeds])
     names = [system["name"].rpartition("-")[0] for system in runs[0][1]["parts"]["lengths"]["systems"]]
     header = ["pairs", "metric", "words of short and long", *(f"{name}, {side}" for name in names for side in SIDES)]
     caption = (
         "Quality on short sources and on long ones, both as training saw them; 95 % intervals over items and seeds"
     )
     return Grid(caption, [*header, "lost more by the classic system", "seeds"], [list(map(str, row)) for row in rows])
-
-
-def _span(found: Results) -> str:
-    return numbers.with_span(found["value"], found["low"], found["high"])
 
 
 def _curve(title: str, results: Results) -> list[Block]:

@@ -155,6 +155,20 @@ def test_a_flow_is_one_call_where_attention_depends_on_the_query_alone(
         assert "_advance" not in vars(prepacked(build(options | more, dtype=torch.float32)))
 
 
+@pytest.mark.parametrize("decoder", ["bahdanau", "luong"])
+def test_replaced_weights_are_heeded_by_a_flow_of_one_call(decoder: str, all_sizes: None) -> None:
+    model = build({"decoder": decoder, **RECURRENT}, dtype=torch.float32)
+    found = []
+    with torch.inference_mode():
+        for one in (model, prepacked(model)):
+            memory = one.encode(SOURCE, LENGTHS)
+            replaced = memory._replace(replaced=memory.mask[:, None] / LENGTHS[:, None, None])
+            step = one.step(TARGET[:, 0], one.start(memory), replaced)
+            found.append([(step.logits, step.hidden, step.attention)])
+    assert_same(found[1], found[0], 2e-5, decoder)
+    torch.testing.assert_close(found[1][0][2], memory.mask / LENGTHS[:, None])
+
+
 def test_a_state_is_gone_on_from_once(all_sizes: None) -> None:
     model = prepacked(build(some_systems("transformer", None)[0], dtype=torch.float32))
     with torch.inference_mode():

@@ -11,6 +11,7 @@ from typing import Any
 
 from mirada.evaluation.metrics import better
 from mirada.study.report import numbers
+from mirada.study.report.numbers import estimate
 
 Results = Mapping[str, Any]
 VASWANI = "Vaswani et al. (2017, section 3.2.1)"
@@ -29,9 +30,9 @@ def lengths_finding(results: Results) -> str:
     metric, near = results["metric"], f"{results['near']} {results['unit']}"
     return (
         f"From sources of up to {near} to those of {results['far']} to "
-        f"{results['limit']}, {metric} goes with {classic['name']} from {_span(classic['short'])} to "
-        f"{_span(classic['long'])} and {attention['name']} from {_span(attention['short'])} to "
-        f"{_span(attention['long'])}: {_lengths_verdict(results)}."
+        f"{results['limit']}, {metric} goes with {classic['name']} from {estimate(classic['short'])} to "
+        f"{estimate(classic['long'])} and {attention['name']} from {estimate(attention['short'])} to "
+        f"{estimate(attention['long'])}: {_lengths_verdict(results)}."
     )
 
 
@@ -87,9 +88,9 @@ def capacity_finding(results: Results) -> str:
     apart = _signed(results["attention_minus_widest"])
     return (
         f"Widening the classic system from {narrow['width']} to {wide['width']} {widening} "
-        f"({results['metric']} {_span(narrow)} to {_span(wide)}, {numbers.count(wide['parameters'])} weights); "
-        f"{small['system']} at width {small['width']} ({_span(small)}, {numbers.count(small['parameters'])} weights) "
-        f"{verdict} (difference {apart})."
+        f"({results['metric']} {estimate(narrow)} to {estimate(wide)}, {numbers.count(wide['parameters'])} weights); "
+        f"{small['system']} at width {small['width']} "
+        f"({estimate(small)}, {numbers.count(small['parameters'])} weights) {verdict} (difference {apart})."
     )
 
 
@@ -190,10 +191,6 @@ def _faster(row: Results) -> str:
 
 def _times(row: Results) -> str:
     return numbers.with_span(row["ratio"], row["low"], row["high"], 2)
-
-
-def _span(found: Results) -> str:
-    return numbers.with_span(found["value"], found["low"], found["high"])
 
 
 def _signed(found: Results) -> str:

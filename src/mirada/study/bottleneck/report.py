@@ -8,6 +8,7 @@ from typing import Any
 from mirada.study.compare.report import length_plot, length_row
 from mirada.study.report import numbers
 from mirada.study.report.document import Block, Conclusion, Grid, NumberRow, Plot, Section, Series, StudyReport
+from mirada.study.report.numbers import estimate
 
 Results = Mapping[str, Any]
 MICRO = 1e6
@@ -59,8 +60,8 @@ def _lengths(part: Results) -> list[Block]:
     sides = [
         [
             row["name"],
-            *(_span(row[side]) for side in ("short", "long", "change")),
-            _span(row["beyond"]) if row["beyond"] else "",
+            *(estimate(row[side]) for side in ("short", "long", "change")),
+            estimate(row["beyond"]) if row["beyond"] else "",
         ]
         for row in systems
     ]
@@ -85,7 +86,12 @@ def _capacity(part: Results) -> list[Block]:
     caption = f"{part['metric']} by width on {part['items']} items of lengths that training saw, 95 % intervals"
     plot = Plot("capacity", caption, "width of the state", part["metric"], series, log_x=True)
     cells = [
-        [f"{row['system']}-{row['width']}", numbers.count(row["parameters"]), _span(row), _each(row["by_seed"])]
+        [
+            f"{row['system']}-{row['width']}",
+            numbers.count(row["parameters"]),
+            estimate(row),
+            _each(row["by_seed"]),
+        ]
         for row in part["systems"]
     ]
     return [plot, Grid(caption, ("system and width", "weights", part["metric"], "each seed"), cells)]
@@ -120,7 +126,15 @@ def _positions_table(task: str, rows: Sequence[Results]) -> Grid:
     cells = []
     for row in rows:
         each = [numbers.value(found["value"]) for found in row["positions"]]
-        cells.append([row["name"], _span(row["early"]), _span(row["late"]), _span(row["late_minus_early"]), *each])
+        cells.append(
+            [
+                row["name"],
+                estimate(row["early"]),
+                estimate(row["late"]),
+                estimate(row["late_minus_early"]),
+                *each,
+            ]
+        )
     return Grid(f"{task}: accuracy in percent, by thirds with 95 % intervals and by source position", header, cells)
 
 
@@ -192,10 +206,6 @@ def _method(results: Results) -> list[Block]:
 
 def _interval(value: float, low: float, high: float, digits: int = 1) -> str:
     return numbers.with_span(value, low, high, digits)
-
-
-def _span(found: Results) -> str:
-    return _interval(found["value"], found["low"], found["high"])
 
 
 def _each(values: Sequence[float]) -> str:

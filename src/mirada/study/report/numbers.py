@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 NONE = "–"
 
 
@@ -18,6 +20,11 @@ def span(low: float, high: float, digits: int = 1) -> str:
 def with_span(number: float, low: float, high: float, digits: int = 1) -> str:
     """A measure and its interval."""
     return f"{number:.{digits}f} {span(low, high, digits)}"
+
+
+def estimate(found: Mapping[str, float], digits: int = 1) -> str:
+    """The same of what has its value, low and high by name."""
+    return with_span(found["value"], found["low"], found["high"], digits)
 
 
 def signed(number: float, digits: int = 1) -> str:
